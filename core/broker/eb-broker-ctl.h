@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/base/eb-paths.h"
+#include "errand-box-plugin.h"
+
+G_BEGIN_DECLS
+
+/** EbBrokerProvider: one route /provider/NAME. */
+typedef struct {
+    char *name;
+    char *kind;      /* anthropic | openai | gemini */
+    char *base_url;  /* https, or http to a loopback literal */
+    EbSecret *key;   /* (owned) */
+    EbSecret *nonce; /* (owned): what the guest presents instead */
+} EbBrokerProvider;
+
+/** EbBrokerRules: what one session may reach. */
+typedef struct {
+    char *session;  /* id for audit */
+    gboolean proxy; /* FALSE: providers only */
+    char **allow;   /* hosts, "*.domain" */
+    guint16 *ports;
+    guint n_ports;
+    gboolean allow_internal;
+    guint16 relay_port;   /* the broker's own address as the guest sees it: 127.0.0.1:relay_port */
+    GPtrArray *providers; /* (element-type EbBrokerProvider) (owned) */
+} EbBrokerRules;
+EbBrokerRules *eb_broker_rules_new(const char *session);
+void eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *kind, const char *base_url,
+                                  EbSecret *key, EbSecret *nonce);
+void eb_broker_rules_free(EbBrokerRules *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
+
+/**
+ * EbBrokerCtl: the service's side of one session's broker process: makes the listening socket, spawns
+ * errand-box-broker with it, hands rules and secrets over a socketpair, restarts it under the same socket when it
+ * dies, ends it.
+ *
+ * Signals:
+ *   "audit" (JsonObject *row): one connection: host, port, address, bytes_up, bytes_down, ms, decision, rule, provider.
+ *   "denied" (const char *host, guint port, const char *code): first refusal of a host.
+ *   "provider-error" (const char *provider, guint status, const char *text): e.g. 401: the operator's business.
+ *   "died" (gboolean restarted, const char *why).
+ */
+#define EB_TYPE_BROKER_CTL (eb_broker_ctl_get_type())
+G_DECLARE_FINAL_TYPE(EbBrokerCtl, eb_broker_ctl, EB, BROKER_CTL, GObject)
+
+/**
+ * eb_broker_ctl_start_async:
+ * @run_dir: directory that gets "model.sock" (0600); never renamed or replaced while a guest has it mounted
+ * @rules: (transfer none): copied
+ * Finishes when the broker has its rules and accepts connections. Nothing is left on failure.
+ */
+void eb_broker_ctl_start_async(EbPaths *paths, const char *run_dir, const EbBrokerRules *rules, guint deadline_ms,
+                               GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
+/** eb_broker_ctl_start_finish: (transfer full) (nullable) */
+EbBrokerCtl *eb_broker_ctl_start_finish(GAsyncResult *result, GError **error);
+/** eb_broker_ctl_update_async: replaces the rules (hosts allowed for this session, a new key) without a restart. */
+void eb_broker_ctl_update_async(EbBrokerCtl *self, const EbBrokerRules *rules, GCancellable *cancellable,
+                                GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_broker_ctl_update_finish(EbBrokerCtl *self, GAsyncResult *result, GError **error);
+/** eb_broker_ctl_stop_async: ends the process (EOF, then kill by pidfd), removes the socket. */
+void eb_broker_ctl_stop_async(EbBrokerCtl *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                              gpointer user_data);
+gboolean eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GError **error);
+int eb_broker_ctl_get_pid(EbBrokerCtl *self);
+
+G_END_DECLS

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "errand-box-plugin.h"
+
+G_BEGIN_DECLS
+
+/** EbAgentFile: a file placed in the agent's HOME by the launcher before each start. */
+typedef struct {
+    char *path; /* relative to HOME */
+    guint mode;
+    char *content; /* template, see eb_agent_profile_expand() */
+} EbAgentFile;
+
+/** EbModelVia: how the model is chosen. */
+typedef enum {
+    EB_MODEL_VIA_ENV = 0,      /* ${model} in env or files */
+    EB_MODEL_VIA_CONFIG = 1,   /* ACP config option of category "model", else session/set_model */
+    EB_MODEL_VIA_ARGUMENT = 2, /* model_argument = ["-m", "${model}"] appended to the command */
+} EbModelVia;
+
+/** EbAgentProfile: how one agent is run; data/agents/NAME.toml, changed by [agent.NAME]. */
+typedef struct {
+    int ref_count;
+    char *name;
+    char *title;
+    char **command;
+    char *npm;               /* (nullable): pins.toml entry [npm.NAME] it is installed from */
+    char **dialects;         /* preferred first: "openai", "openai-responses", "anthropic", "gemini" */
+    GHashTable *env;         /* (utf8 -> utf8 template) given for every dialect */
+    GHashTable *dialect_env; /* (utf8 dialect -> GHashTable of env templates) */
+    GPtrArray *files;        /* (element-type EbAgentFile) */
+    char **unset;            /* names that must never be present */
+    char *default_model;     /* (nullable) */
+    EbModelVia model_via;
+    char **model_argument;
+    guint64 min_memory; /* bytes; below it the start is refused */
+    guint min_pids;
+    guint64 start_timeout_ms;        /* initialize + session/new */
+    guint64 eof_ms;                  /* from closing stdin to SIGTERM */
+    guint64 term_ms;                 /* from SIGTERM to the end of the whole tree */
+    gboolean load_after_turn_unsafe; /* gemini-cli#28775: no session/load within a minute of a turn */
+} EbAgentProfile;
+
+EbAgentProfile *eb_agent_profile_ref(EbAgentProfile *self);
+void eb_agent_profile_unref(EbAgentProfile *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbAgentProfile, eb_agent_profile_unref)
+
+/** eb_agent_profile_from_section: (transfer full) (nullable): reads a profile's table. */
+EbAgentProfile *eb_agent_profile_from_section(const char *name, EbConfigSection *section, GError **error);
+
+/** eb_agent_profile_choose_dialect: (transfer none) (nullable): first dialect a provider of @provider_kind speaks. */
+const char *eb_agent_profile_choose_dialect(EbAgentProfile *self, const char *provider_kind);
+
+/**
+ * EbAgentVars: what templates may name: ${base_url} (http://127.0.0.1:PORT/provider/NAME), ${nonce}, ${model},
+ * ${provider}, ${home}, ${workspace}. "$${" is a literal "${". An unknown name is an error.
+ */
+typedef struct {
+    const char *base_url;
+    const char *nonce;
+    const char *model;
+    const char *provider;
+    const char *home;
+    const char *workspace;
+} EbAgentVars;
+/** eb_agent_profile_expand: (transfer full) (nullable) */
+char *eb_agent_profile_expand(const char *text, const EbAgentVars *vars, GError **error);
+/** eb_agent_profile_build_env: (transfer full) (nullable) (element-type utf8 utf8): for @dialect (nullable). */
+GHashTable *eb_agent_profile_build_env(EbAgentProfile *self, const char *dialect, const EbAgentVars *vars,
+                                       GError **error);
+
+G_END_DECLS

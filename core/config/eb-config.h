@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/config/eb-agent-profile.h"
+#include "errand-box-plugin.h"
+
+G_BEGIN_DECLS
+
+/** EbProviderConfig: one [provider.NAME]. */
+typedef struct {
+    char *name;
+    char *kind; /* anthropic | openai | gemini */
+    char *base_url;
+    char *key_name; /* credential name */
+    char *where;    /* file:line */
+} EbProviderConfig;
+
+/** EbSessionConfig: [session], [limits] and [egress] with all ranges checked. */
+typedef struct {
+    char *backend, *workspace, *link, *agent;
+    char *model, *provider;    /* (nullable): [session] model, provider (default: the only or first provider) */
+    guint64 memory, disk, tmp; /* bytes */
+    guint cpus, pids, inotify;
+    guint64 idle_ms, startup_ms, question_ms, abort_ms, grace_ms;
+    guint pool_size; /* [session] pool: warm guests, 0 = none */
+    guint max_live, max_turns, max_queue;
+    guint64 max_queue_wait_ms;
+    char *egress_mode; /* proxy | none */
+    char **egress_allow;
+    guint16 *egress_ports;
+    guint n_egress_ports;
+    gboolean allow_internal;
+} EbSessionConfig;
+
+/**
+ * EbConfig: the merged, validated configuration; immutable.
+ *
+ * Reading reports every problem found, each with file and line, in one EB_ERROR_CONFIG whose message has one
+ * problem a line.
+ */
+#define EB_TYPE_CONFIG (eb_config_get_type())
+G_DECLARE_FINAL_TYPE(EbConfig, eb_config, EB, CONFIG, GObject)
+
+/**
+ * eb_config_load:
+ * @file: (nullable): read this alone; NULL = ERRAND_BOX_CONFIG, else /etc/errand-box/errand-box.toml and conf.d
+ * @data_dir: where built-in agent profiles are
+ *
+ * No file at all gives the defaults. Returns: (transfer full) (nullable)
+ */
+EbConfig *eb_config_load(const char *file, const char *data_dir, GError **error);
+
+EbConfigSection *eb_config_get_root(EbConfig *self);
+/** eb_config_get_plugin_section: (transfer full): table [plugin.NAME], empty when absent. */
+EbConfigSection *eb_config_get_plugin_section(EbConfig *self, const char *name);
+const char *eb_config_get_account(EbConfig *self);
+const char *eb_config_get_state_dir(EbConfig *self);
+const char *eb_config_get_project_root(EbConfig *self);
+const char *const *eb_config_get_accept_degraded(EbConfig *self);
+const char *const *eb_config_get_enabled_plugins(EbConfig *self);
+const char *const *eb_config_get_credential_order(EbConfig *self);
+const EbSessionConfig *eb_config_get_session(EbConfig *self);
+/** eb_config_get_providers: (transfer none) (element-type EbProviderConfig) */
+GPtrArray *eb_config_get_providers(EbConfig *self);
+/** eb_config_get_agent: (transfer none) (nullable): EB_ERROR_NOT_FOUND names the known agents and the nearest. */
+EbAgentProfile *eb_config_get_agent(EbConfig *self, const char *name, GError **error);
+/** eb_config_get_agents: (transfer container) (element-type EbAgentProfile) */
+GPtrArray *eb_config_get_agents(EbConfig *self);
+/** eb_config_show: (transfer full): merged configuration as TOML with provenance comments, secrets are references. */
+char *eb_config_show(EbConfig *self, gboolean json);
+/** eb_config_schema: (transfer full): JSON schema of the file. */
+char *eb_config_schema(void);
+
+G_END_DECLS

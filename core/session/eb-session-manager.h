@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/base/eb-paths.h"
+#include "core/config/eb-config.h"
+#include "core/plugin/eb-plugin-registry.h"
+#include "errand-box-plugin.h"
+
+G_BEGIN_DECLS
+
+/**
+ * EbSessionManager: owns the state root (lock, database, sessions), admission and the live sessions. The service makes
+ * one on its state directory; `try` makes one on a directory of its own below <state_dir>/try, so that both can run.
+ * Projects are locked across processes, so one project never has two live sessions.
+ */
+#define EB_TYPE_SESSION_MANAGER (eb_session_manager_get_type())
+G_DECLARE_FINAL_TYPE(EbSessionManager, eb_session_manager, EB, SESSION_MANAGER, GObject)
+
+/**
+ * eb_session_manager_open_async:
+ * @state_root: absolute; made 0700 when missing
+ * Takes the lock (EB_ERROR_LOCKED names the pid), opens the database, sweeps what dead runs left (instances, sockets,
+ * directories, rows).
+ */
+void eb_session_manager_open_async(EbConfig *config, EbPaths *paths, EbPluginRegistry *registry, const char *state_root,
+                                   GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
+EbSessionManager *eb_session_manager_open_finish(GAsyncResult *result, GError **error);
+/** eb_session_manager_close_async: drains: ends turns (grace), guests, brokers; sessions stay resumable. */
+void eb_session_manager_close_async(EbSessionManager *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                    gpointer user_data);
+gboolean eb_session_manager_close_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+
+/** eb_session_manager_attach_transport: routes messages of @transport to sessions and back. @name: e.g. "console" */
+void eb_session_manager_attach_transport(EbSessionManager *self, const char *name, EbChatTransport *transport);
+
+/** eb_session_manager_list_json: (transfer full): as `sessions list --json`; show_json: one, NULL when unknown. */
+JsonNode *eb_session_manager_list_json(EbSessionManager *self);
+JsonNode *eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **error);
+/** eb_session_manager_status_json: (transfer full): live, queue, turns, last errors: for `status`. */
+JsonNode *eb_session_manager_status_json(EbSessionManager *self);
+void eb_session_manager_stop_session_async(EbSessionManager *self, const char *id, gboolean remove,
+                                           GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+/** eb_session_manager_log_json: (transfer full) (element-type JsonNode): transcript and events of one session. */
+GPtrArray *eb_session_manager_log_json(EbSessionManager *self, const char *id, GError **error);
+
+G_END_DECLS
