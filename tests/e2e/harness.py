@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: a private incusd prepared by `errand-box setup`, the model stand-in, and
+`errand-box try --json` with scripted answers. Nothing here reaches into the product: it is driven as a user would."""
+
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+BUILD = pathlib.Path(os.environ.get("EB_BUILD", "build")).resolve()
+EB = str(BUILD / "errand-box")
+# Longest wait for one step; a hang fails the test instead of the whole run.
+STEP = 180
+
+
+def skip_reason():
+    """Why these tests cannot run here, or None."""
+    if os.geteuid() != 0:
+        return "needs root: incusd, accounts and mounts"
+    if not os.path.exists("/usr/libexec/incus/incusd"):
+        return "incusd is not installed"
+    return None
+
+
+class Standin:
+    """The model provider stand-in on loopback, with a key only the broker should know."""
+
+    def __init__(self, directory):
+        self.key = "sk-e2e-" + secrets.token_urlsafe(24)
+        self.log = os.path.join(directory, "model.log")
+        read, write = os.pipe()
+        os.write(write, self.key.encode())
+        os.close(write)
+        self.process = subprocess.Popen(
+            [str(BUILD / "tests/standins/model/eb-model-standin"), "--key-fd", str(read), "--log", self.log],
+            stdout=subprocess.PIPE, pass_fds=[read], text=True)
+        os.close(read)
+        self.port = json.loads(self.process.stdout.readline())["port"]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def requests(self):
+        if not os.path.exists(self.log):
+            return []
+        with open(self.log, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.strip()]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+class World:
+    """One prepared host: private incusd, project, pool, image, configuration, credentials."""
+
+    def __init__(self, **session):
+        self.dir = tempfile.mkdtemp(prefix="ebe-", dir="/tmp")
+        os.chmod(self.dir, 0o755)
+        self.incus_dir = os.path.join(self.dir, "i")
+        self.state = os.path.join(self.dir, "s")
+        self.projects = os.path.join(self.state, "home", "projects")
+        self.config = os.path.join(self.dir, "errand-box.toml")
+        self.creds = os.path.join(self.dir, "creds.env")
+        self.chat_token = "mock-chat-" + secrets.token_urlsafe(24)
+        self.model = Standin(self.dir)
+        self.env = dict(os.environ, INCUS_DIR=self.incus_dir, INCUS_SKIP_INSTANCE_TYPES="true")
+        with open(self.creds, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o600)) as file:
+            file.write(f"ERRAND_PROVIDER_CREDENTIAL={self.model.key}\nERRAND_CHAT_TOKEN={self.chat_token}\n")
+        self.write_config(**session)
+
+    def write_config(self, accept=("E-05", "E-08", "E-17"), providers=("openai", "anthropic"), extra="", **session):
+        lines = ["[service]", f'state_dir = "{self.state}"', f'project_root = "{self.projects}"',
+                 f"accept_degraded = {json.dumps(list(accept))}", "[session]"]
+        session.setdefault("agent", "opencode")
+        session.setdefault("memory", "2GiB")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in session.items()]
+        for kind in providers:
+            base = self.model.url + ("/v1" if kind == "openai" else "")
+            lines += [f"[provider.{kind}]", f'kind = "{kind}"', f'base_url = "{base}"', 'key = "cred:model-key"']
+        lines.append(extra)
+        with open(self.config, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o644)) as file:
+            file.write("\n".join(lines) + "\n")
+
+    def run(self, *args, timeout=STEP, **kwargs):
+        return subprocess.run([EB, "--config", self.config, *args], env=self.env, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=timeout, check=False, **kwargs)
+
+    def setup(self):
+        result = self.run("setup", "--creds", self.creds, timeout=900)
+        if result.returncode != 0:
+            raise RuntimeError(f"setup: {result.returncode}\n{result.stdout}\n{result.stderr}")
+
+    def incus(self, method, path):
+        """The daemon's own view, past every layer of the product."""
+        out = subprocess.run(["curl", "-s", "--max-time", "20", "--unix-socket", self.incus_dir + "/unix.socket", "-X", method,
+                              "http://incus" + path], capture_output=True, check=True)
+        return json.loads(out.stdout)
+
+    def instances(self):
+        answer = self.incus("GET", "/1.0/instances?all-projects=true&recursion=1")
+        return [entry["name"] for entry in answer["metadata"]]
+
+    def project(self, name):
+        return pathlib.Path(self.projects, name)
+
+    def close(self):
+        self.run("setup", "--stop-daemons", timeout=120)
+        self.model.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Try:
+    """`errand-box try --json`: events as they come, answers by a function of the permission event."""
+
+    def __init__(self, world, prompt, *args, answer=None, before_event=None):
+        self.events, self.answer, self.before_event = [], answer, before_event
+        self.process = subprocess.Popen([EB, "--config", world.config, "--json", "try", *args, prompt], env=world.env,
+                                        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.stderr_lines = []
+        self._errors = threading.Thread(target=self._read_stderr, daemon=True)
+        self._errors.start()
+
+    def _read_stderr(self):
+        for line in self.process.stderr:
+            self.stderr_lines.append(line)
+
+    def wait(self, timeout=STEP):
+        killer = threading.Timer(timeout, self.process.kill)
+        killer.start()
+        try:
+            for line in self.process.stdout:
+                event = json.loads(line)
+                self.events.append(event)
+                if self.before_event:
+                    self.before_event(self, event)
+                if event["event"] == "permission" and self.answer and "options" in event:
+                    option = self.answer(event)
+                    if option:
+                        self.process.stdin.write(json.dumps({"permission": event["id"], "option": option}) + "\n")
+                        self.process.stdin.flush()
+            self.process.wait(timeout)
+        finally:
+            killer.cancel()
+        self._errors.join(5)
+        return self
+
+    @property
+    def stderr(self):
+        return "".join(self.stderr_lines)
+
+    @property
+    def code(self):
+        return self.process.returncode
+
+    @property
+    def end(self):
+        ends = [event for event in self.events if event["event"] == "end"]
+        return ends[-1] if ends else None
+
+    def text(self):
+        return "".join(event.get("text", "") for event in self.events if event["event"] == "text")
+
+    def describe(self):
+        return f"exit {self.code}\nstderr: {self.stderr}\nevents: " + "\n".join(json.dumps(e)[:300] for e in self.events[-40:])
+
+
+def option_of_kind(event, *kinds):
+    for kind in kinds:
+        for option in event["options"]:
+            if option["kind"] == kind:
+                return option["id"]
+    raise AssertionError(f"no option of {kinds} in {event['options']}")
+
+
+def allow(event):
+    return option_of_kind(event, "allow_once")
+
+
+def refuse(event):
+    return option_of_kind(event, "reject_once")
+
+
+def wait_until(condition, seconds=30, step=0.1):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(step)
+    return False
+
+
+def interrupt(process):
+    process.send_signal(signal.SIGINT)
+
+
+def log(text):
+    print("# " + text, file=sys.stderr, flush=True)
