@@ -8,6 +8,7 @@ import pathlib
 import secrets
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -96,15 +97,44 @@ class World:
         if result.returncode != 0:
             raise RuntimeError(f"setup: {result.returncode}\n{result.stdout}\n{result.stderr}")
 
-    def incus(self, method, path):
+    def incus_raw(self, method, path, body=None):
         """The daemon's own view, past every layer of the product."""
-        out = subprocess.run(["curl", "-s", "--max-time", "20", "--unix-socket", self.incus_dir + "/unix.socket", "-X", method,
-                              "http://incus" + path], capture_output=True, check=True)
-        return json.loads(out.stdout)
+        command = ["curl", "-sS", "--max-time", "150", "--unix-socket", self.incus_dir + "/unix.socket", "-X", method,
+                   "http://incus" + path]
+        if body is not None:
+            command += ["-H", "Content-Type: application/json", "--data-binary", body]
+        return subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
+
+    def incus(self, method, path, body=None):
+        return json.loads(self.incus_raw(method, path, body))
 
     def instances(self):
         answer = self.incus("GET", "/1.0/instances?all-projects=true&recursion=1")
         return [entry["name"] for entry in answer["metadata"]]
+
+    def incusd_pid(self):
+        return next(pid for pid, line in command_lines() if line.startswith("/usr/libexec/incus/incusd\0--group")
+                    and f"INCUS_DIR={self.incus_dir}\0".encode() in environment(pid))
+
+    def brokers(self):
+        """Broker processes that belong to this world's state directory, by the socket they were given."""
+        mine = []
+        for pid, line in command_lines():
+            if "errand-box-broker" in line.split("\0")[0] or "errand-box-broker" in os.path.basename(executable(pid)):
+                if self.dir in " ".join(unix_socket_paths(pid)):
+                    mine.append(pid)
+        return mine
+
+    def sockets(self):
+        return [str(path) for path in pathlib.Path(self.state).rglob("model.sock")]
+
+    def live_rows(self):
+        """Sessions that some database of this world still calls alive."""
+        rows = []
+        for path in pathlib.Path(self.state).rglob("*.db"):
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+                rows += database.execute("SELECT id, state FROM sessions WHERE state NOT IN ('ended','idle')").fetchall()
+        return rows
 
     def project(self, name):
         return pathlib.Path(self.projects, name)
@@ -170,6 +200,56 @@ class Try:
         return f"exit {self.code}\nstderr: {self.stderr}\nevents: " + "\n".join(json.dumps(e)[:300] for e in self.events[-40:])
 
 
+def command_lines():
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+
+
+def all_command_lines():
+    return "\n".join(line for _, line in command_lines())
+
+
+def environment(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def executable(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def unix_socket_paths(pid):
+    by_inode = {}
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        for line in file:
+            fields = line.split()
+            if len(fields) == 8:
+                by_inode[fields[6]] = fields[7]
+    paths = []
+    try:
+        for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(entry)
+            if target.startswith("socket:["):
+                paths.append(by_inode.get(target[8:-1], ""))
+    except OSError:
+        pass
+    return [path for path in paths if path]
+
+
+def mounts_below(directory):
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        return sorted(line.split()[4] for line in file if line.split()[4].startswith(directory + "/"))
+
+
 def option_of_kind(event, *kinds):
     for kind in kinds:
         for option in event["options"]:
@@ -201,3 +281,20 @@ def interrupt(process):
 
 def log(text):
     print("# " + text, file=sys.stderr, flush=True)
+
+
+def mount_tmpfs(directory, size):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "tmpfs", directory], check=True)
+
+
+def fill(directory):
+    try:
+        with open(os.path.join(directory, ".filler"), "wb") as file:
+            while True:
+                file.write(b"\0" * 65536)
+    except OSError:
+        pass
+
+
+def unmount(directory):
+    subprocess.run(["umount", directory], check=True)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""What people get wrong: one clear line, the right exit code, nothing left behind."""
+
+import os
+import unittest
+
+import harness
+from harness import Try, World
+
+
+class BadInput(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        reason = harness.skip_reason()
+        if reason:
+            raise unittest.SkipTest(reason)
+        cls.world = World()
+        try:
+            cls.world.setup()
+        except Exception:
+            cls.world.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.world.close()
+
+    def setUp(self):
+        self.world.write_config()
+
+    def refused(self, code, *needles, args=(), prompt="hello"):
+        run = Try(self.world, prompt, *args).wait()
+        self.assertEqual(run.code, code, run.describe())
+        lines = [line for line in run.stderr.splitlines() if line.startswith("errand-box: ")]
+        self.assertTrue(lines, run.describe())
+        for needle in needles:
+            self.assertIn(needle, run.stderr, run.describe())
+        self.assertNotIn(self.world.model.key, run.stderr)
+        self.assertTrue(harness.wait_until(lambda: not self.world.instances()), self.world.instances())
+        self.assertEqual(self.world.brokers(), [])
+        return run
+
+    def test_unknown_agent_names_the_nearest(self):
+        self.refused(2, "opencod", "opencode", args=("--agent", "opencod"))
+
+    def test_project_names(self):
+        for name in ("..", "../up", "a/b", "/abs", "x" * 300, "projekt-\u00e4", ".hidden", "a\nb", ""):
+            with self.subTest(name=name):
+                self.refused(2, "project", args=("--project", name))
+
+    def test_guest_too_small_names_the_floor(self):
+        self.world.write_config(memory="512MiB")
+        self.refused(2, "GiB", "opencode", args=("--agent", "opencode"))
+
+    def test_agent_not_in_the_image(self):
+        self.refused(2, "kage", "image", args=("--agent", "kage"))
+
+    def test_image_missing(self):
+        self.world.write_config(extra='[plugin.incus]\nimage = "no-such-image"\n')
+        self.refused(2, "no-such-image")
+
+    def test_key_missing_names_credential_and_places(self):
+        self.world.write_config(providers=(), extra='[provider.openai]\nkind = "openai"\n'
+                                f'base_url = "{self.world.model.url}/v1"\nkey = "cred:other-key"\n')
+        self.refused(2, "other-key", "creds.env")
+
+    def test_no_daemon(self):
+        self.world.write_config(extra='[plugin.incus]\nsocket = "/nonexistent/unix.socket"\n')
+        self.refused(2, "/nonexistent/unix.socket")
+
+    def test_projects_directory_missing_or_full(self):
+        self.world.write_config()
+        root = self.world.projects
+        os.rename(root, root + ".away")
+        try:
+            run = Try(self.world, "@mock say hi", "--agent", "claude-agent-acp", "--project", "p").wait()
+            # Either it is made anew or refused with its name; never a traceback or a half-made session.
+            self.assertIn(run.code, (0, 1, 2), run.describe())
+            if run.code:
+                self.assertIn("projects", run.stderr)
+        finally:
+            if os.path.exists(root):
+                import shutil
+                shutil.rmtree(root)
+            os.rename(root + ".away", root)
+        harness.mount_tmpfs(root, "1m")
+        try:
+            harness.fill(root)
+            self.refused(1, "space", args=("--project", "full", "--agent", "claude-agent-acp"))
+        finally:
+            harness.unmount(root)
+
+    def test_configuration_problems_are_reported_together(self):
+        with open(self.world.config, "a", encoding="utf-8") as file:
+            file.write('[session.more]\nx = 1\n[limits]\nmax_live_sesions = 3\nmax_concurrent_turns = "two"\n')
+        run = self.refused(2, "max_live_sesions", "max_live_sessions", "max_concurrent_turns")
+        self.assertRegex(run.stderr, r"errand-box\.toml:\d+")
+
+    def test_degraded_not_accepted_refuses_the_service(self):
+        if not os.path.exists("/sys/module/apparmor/parameters/enabled"):
+            self.world.write_config(accept=())
+            result = self.world.run("serve", timeout=60)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("E-17", result.stderr)
+
+
+if __name__ == "__main__":
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+    unittest.main(verbosity=2)

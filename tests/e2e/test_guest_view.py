@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""What a hostile agent finds in its guest: run as the agent by its own shell, and as the guest's root from the daemon."""
+
+import json
+import os
+import time
+import unittest
+
+import harness
+from harness import Try, World, allow
+
+
+class GuestView(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        reason = harness.skip_reason()
+        if reason:
+            raise unittest.SkipTest(reason)
+        cls.world = World(memory="1GiB", pids=256, disk="3GiB", tmp="64MiB")
+        try:
+            cls.world.setup()
+        except Exception:
+            cls.world.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.world.close()
+
+    def shell(self, script, project="view"):
+        """Runs a script as the agent, through a real agent's shell tool; its output comes back by the project."""
+        path = self.world.project(project)
+        run = Try(self.world, f"@mock shell {{ {script} ; }} > /workspace/out.txt 2>&1; echo rc=$? >> /workspace/out.txt",
+                  "--agent", "claude-agent-acp", "--project", project, answer=allow).wait()
+        self.assertEqual(run.code, 0, run.describe())
+        return (path / "out.txt").read_text(errors="replace")
+
+    def as_guest_root(self, instance, project, script):
+        """A command of the guest's root, by the daemon's API: what a root exploit inside would see."""
+        body = json.dumps({"command": ["/bin/sh", "-c", script], "record-output": True, "wait-for-websocket": False,
+                           "interactive": False, "user": 0, "group": 0})
+        answer = self.world.incus("POST", f"/1.0/instances/{instance}/exec?project={project}", body)
+        operation = answer["metadata"]["id"]
+        done = self.world.incus("GET", f"/1.0/operations/{operation}/wait?timeout=120")
+        output = done["metadata"]["metadata"]["output"]
+        return self.world.incus_raw("GET", output["1"] + f"?project={project}")
+
+    def test_only_loopback(self):
+        out = self.shell("ip -o link; ls /sys/class/net; cat /proc/net/dev")
+        links = [line.split()[1].rstrip(":") for line in out.splitlines() if line[:1].isdigit() and ": " in line]
+        self.assertEqual(links, ["lo"], out)
+
+    def test_mounts_and_broker_directory(self):
+        out = self.shell("touch /opt/errand/run/x; rm /opt/errand/run/model.sock; mount -o remount,rw /opt/errand/run;"
+                         " ls -la /opt/errand/run; cat /proc/self/mountinfo; ls /dev/incus /var/lib/incus")
+        self.assertIn("Read-only file system", out)
+        self.assertIn("model.sock", out)
+        host_mounts = {line.split()[4] for line in out.splitlines()
+                       if len(line.split()) > 6 and self.world.dir in line.split()[3]}
+        self.assertLessEqual(host_mounts, {"/workspace", "/state", "/opt/errand/run"}, out)
+        self.assertIn("/dev/incus", out)
+        self.assertNotIn("/dev/incus/sock", out)
+
+    def test_no_way_out(self):
+        out = self.shell("curl -sS -m 5 http://10.0.0.1/; curl -sS -m 5 -x '' https://example.org/;"
+                         " curl -sS -m 10 -o /dev/null -w '%{http_connect} %{http_code}\\n' https://example.org/;"
+                         " curl -sS -m 10 http://example.org/; getent hosts example.org || echo unresolved")
+        self.assertIn("unresolved", out)
+        self.assertIn("403", out)
+        self.assertIn("host", out)
+
+    def test_nonce_of_another_session(self):
+        self.shell("env | grep -o 'ANTHROPIC_API_KEY=.*\\|ANTHROPIC_AUTH_TOKEN=.*' | head -1 | cut -d= -f2 > nonce", "nonce-a")
+        nonce = (self.world.project("nonce-a") / "nonce").read_text().strip()
+        self.assertGreater(len(nonce), 20)
+        self.assertNotEqual(nonce, self.world.model.key)
+        seen = len(self.world.model.requests())
+        out = self.shell("curl -sS -m 10 -o /dev/null -w 'code=%{http_code}\\n' -H 'content-type: application/json'"
+                         f" -H 'x-api-key: {nonce}' -d '{{\"model\":\"stolen\",\"max_tokens\":1,\"messages\":[]}}'"
+                         " $ANTHROPIC_BASE_URL/v1/messages", "nonce-b")
+        self.assertRegex(out, "code=40[13]")
+        self.assertFalse([row for row in self.world.model.requests()[seen:] if row.get("model") == "stolen"])
+
+    def test_memory_and_pids_limits(self):
+        out = self.shell("head -1 /proc/meminfo; python3 -c 'x=bytearray(3<<30)' ; echo hog=$?")
+        self.assertRegex(out, "hog=(137|1)")
+        out = self.shell("i=0; while [ $i -lt 600 ]; do sleep 20 & i=$((i+1)); done; jobs -p | wc -l; echo survived")
+        self.assertRegex(out, "(?i)(resource temporarily unavailable|cannot fork|retry)")
+
+    def test_disk_limit(self):
+        out = self.shell("fallocate -l 4G /var/tmp/big || dd if=/dev/zero of=/var/tmp/big bs=1M count=4000; echo disk=$?;"
+                         " rm -f /var/tmp/big; fallocate -l 128M /tmp/big; echo tmp=$?")
+        self.assertRegex(out, "(?i)(quota exceeded|no space)")
+        self.assertNotIn("tmp=0", out)
+
+    def test_secrets_are_nowhere_in_the_guest(self):
+        found = {}
+
+        def search(run, event):
+            if event["event"] == "tool" and not found and event.get("status") in ("in_progress", "pending"):
+                time.sleep(1)
+                info = self.world.incus("GET", "/1.0/instances?all-projects=true&recursion=1")["metadata"][0]
+                # The values go in as patterns over the command's own arguments, which are excluded from the search.
+                script = (f"grep -rlaF -e {self.world.model.key[7:]} -e {self.world.chat_token[10:]} / --exclude-dir=sys"
+                          " --exclude-dir=proc 2>/dev/null; for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || grep -laF -e "
+                          f"{self.world.model.key[7:]} -e {self.world.chat_token[10:]} $p/environ 2>/dev/null; done; echo searched")
+                found["out"] = self.as_guest_root(info["name"], info["project"], script)
+
+        run = Try(self.world, "@mock shell sleep 25", "--agent", "claude-agent-acp", "--project", "search", answer=allow,
+                  before_event=search).wait()
+        self.assertEqual(run.code, 0, run.describe())
+        self.assertEqual(found["out"].split(), ["searched"], found)
+        self.assertNotIn(self.world.model.key, run.stderr + json.dumps(run.events))
+
+    def test_the_exec_request_shows_no_nonce(self):
+        seen = {}
+
+        def look(run, event):
+            if event["event"] == "tool" and "out" not in seen:
+                seen["out"] = json.dumps(self.world.incus("GET", "/1.0/operations?recursion=1&all-projects=true"))
+                seen["processes"] = harness.all_command_lines()
+
+        run = Try(self.world, "@mock shell printenv ANTHROPIC_API_KEY > nonce.txt; printenv ANTHROPIC_AUTH_TOKEN >> nonce.txt",
+                  "--agent", "claude-agent-acp", "--project", "exec", answer=allow, before_event=look).wait()
+        self.assertEqual(run.code, 0, run.describe())
+        nonce = (self.world.project("exec") / "nonce.txt").read_text().split()[0]
+        self.assertIn("launch", seen["out"])
+        self.assertNotIn(nonce, seen["out"])
+        self.assertNotIn(nonce, seen["processes"])
+        self.assertNotIn(self.world.model.key, seen["processes"])
+
+
+if __name__ == "__main__":
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+    unittest.main(verbosity=2)
