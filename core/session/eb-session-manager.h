@@ -12,6 +12,13 @@ G_BEGIN_DECLS
  * EbSessionManager: owns the state root (lock, database, sessions), admission and the live sessions. The service makes
  * one on its state directory; `try` makes one on a directory of its own below <state_dir>/try, so that both can run.
  * Projects are locked across processes, so one project never has two live sessions.
+ *
+ * Signals:
+ *   "turn-ended" (const char *session, const char *thread, const char *stop_reason, GError *error (nullable)): after the
+ *       transport was given everything the turn said.
+ *   "session-ended" (const char *session (nullable), const char *thread, const char *reason, GError *error (nullable)):
+ *       nothing is left of it but its record; also for starts that failed (session NULL when there never was a record).
+ *       The error's code tells the exit code of a command that waited for it.
  */
 #define EB_TYPE_SESSION_MANAGER (eb_session_manager_get_type())
 G_DECLARE_FINAL_TYPE(EbSessionManager, eb_session_manager, EB, SESSION_MANAGER, GObject)
@@ -41,7 +48,21 @@ JsonNode *eb_session_manager_status_json(EbSessionManager *self);
 void eb_session_manager_stop_session_async(EbSessionManager *self, const char *id, gboolean remove,
                                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 gboolean eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
-/** eb_session_manager_log_json: (transfer full) (element-type JsonNode): transcript and events of one session. */
-GPtrArray *eb_session_manager_log_json(EbSessionManager *self, const char *id, GError **error);
+/** eb_session_manager_log_async: transcript and events of one session, oldest first. */
+void eb_session_manager_log_async(EbSessionManager *self, const char *id, GCancellable *cancellable,
+                                  GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_manager_log_finish: (transfer full) (nullable) (element-type JsonNode): each {at, turn, event, ...} */
+GPtrArray *eb_session_manager_log_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+
+/**
+ * eb_session_manager_check_async: asks the backend what it can enforce here (kept for ten minutes) and compares it with
+ * accept_degraded: EB_ERROR_DEGRADED names the ids. Every start does this by itself; the service calls it to refuse early.
+ */
+void eb_session_manager_check_async(EbSessionManager *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                    gpointer user_data);
+/** eb_session_manager_check_finish: (transfer full) (nullable): also what is accepted stands in it. */
+EbProbeReport *eb_session_manager_check_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+/** eb_session_manager_set_accept_all_degraded: for `try` alone: gaps are told in every session instead of refused. */
+void eb_session_manager_set_accept_all_degraded(EbSessionManager *self, gboolean accept);
 
 G_END_DECLS
