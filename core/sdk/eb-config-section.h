@@ -13,17 +13,18 @@ G_BEGIN_DECLS
  * and names the nearest known one.
  */
 #define EB_TYPE_CONFIG_SECTION (eb_config_section_get_type())
-EB_API G_DECLARE_FINAL_TYPE(EbConfigSection, eb_config_section, EB, CONFIG_SECTION, GObject)
+EB_API
+G_DECLARE_FINAL_TYPE(EbConfigSection, eb_config_section, EB, CONFIG_SECTION, GObject)
 
-    /** EbConfigType: type of a value. */
-    typedef enum {
-        EB_CONFIG_STRING,
-        EB_CONFIG_INT,
-        EB_CONFIG_BOOL,
-        EB_CONFIG_STRING_LIST,
-        EB_CONFIG_INT_LIST,
-        EB_CONFIG_FLOAT,
-    } EbConfigType;
+/** EbConfigType: type of a value. */
+typedef enum {
+    EB_CONFIG_STRING = 0,
+    EB_CONFIG_INT = 1,
+    EB_CONFIG_BOOL = 2,
+    EB_CONFIG_STRING_LIST = 3,
+    EB_CONFIG_INT_LIST = 4,
+    EB_CONFIG_FLOAT = 5,
+} EbConfigType;
 
 /* --- building (the configuration loader and tests) --- */
 

@@ -9,10 +9,17 @@ G_BEGIN_DECLS
  * EbHost: the host as doctor checks and setup see it.
  *
  * Absolute paths are looked up below a root, "/" on a real host, a fixture tree in tests, so every check can be
- * shown any host. A fixture tree may hold, besides files:
- *   .eb/run/NAME.out, NAME.rc    what running program NAME prints and returns
- *   .eb/http/SOCKET-PATH-WITH-SLASHES-AS-DASHES/REQUEST-PATH  answers of a unix-socket HTTP service
- *   .eb/uname, .eb/statfs/PATH, .eb/mode/PATH ("0600 uid gid"), .eb/connect/PATH ("ok|refused|denied|timeout")
+ * shown any host. In a fixture tree symlinks stay inside it. Besides files it may hold answers, in which PATH is the
+ * absolute path without its first slash and every other slash as a dash ("/var/lib/incus" is "var-lib-incus", "/"
+ * is "-"):
+ *   .eb/run/NAME.out, NAME.rc       what running NAME prints (missing: not installed) and returns (missing: 0)
+ *   .eb/run/NAME ARG ARG.out, .rc   the same for these arguments alone, slashes as dashes; looked up first
+ *   .eb/http/PATH/REQUEST           body of a GET on the unix socket PATH; REQUEST "/1.0/profiles?recursion=1" is
+ *                                   "1.0-profiles?recursion=1"; REQUEST.status holds a status other than 200
+ *   .eb/connect/PATH                "ok", "refused", "denied" or "timeout"; missing: no such socket
+ *   .eb/mode/PATH                   "MODE UID GID", octal mode, with type bits for what is no regular file
+ *   .eb/statfs/PATH                 "TOTAL FREE TYPE": bytes, bytes, f_type in hex
+ *   .eb/uname                       release of the kernel
  * Nothing here writes. Reads are bounded. Calls block for as long as their deadline says, so checks run in
  * threads of the doctor, never in the service's main loop.
  */

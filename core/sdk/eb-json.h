@@ -11,10 +11,13 @@ G_BEGIN_DECLS
  * json_parser_* is banned elsewhere (tools/check-source).
  */
 
+/** EB_JSON_MAX_DEPTH: no limit goes deeper, whatever a caller asks for. */
+#define EB_JSON_MAX_DEPTH 512
+
 /** EbJsonLimits: bounds of one parse. */
 typedef struct {
     gsize max_bytes; /* longest text */
-    guint max_depth; /* deepest nesting of arrays and objects */
+    guint max_depth; /* deepest nesting of arrays and objects, EB_JSON_MAX_DEPTH at most */
 } EbJsonLimits;
 
 /** EB_JSON_LIMITS_DEFAULT: 32 MiB (the ACP SDK's line limit), depth 64. */
@@ -28,11 +31,15 @@ EB_API extern const EbJsonLimits EB_JSON_LIMITS_SMALL;
  * @length: bytes
  * @limits: (nullable): NULL = EB_JSON_LIMITS_DEFAULT
  *
- * Returns: (transfer full) (nullable): the root node; NULL with EB_ERROR_INVALID and the byte offset.
+ * Strict RFC 8259. An escaped NUL or half a surrogate pair, which programs do send when they cut text, becomes
+ * U+FFFD; raw bytes that are not UTF-8 are refused.
+ *
+ * Returns: (transfer full) (nullable): the root node; NULL with EB_ERROR_INVALID (reason "json.size", "json.depth",
+ * "json.utf8" or "json.syntax") and the byte offset.
  */
 EB_API JsonNode *eb_json_parse(const char *text, gsize length, const EbJsonLimits *limits, GError **error);
 
-/** eb_json_scan: the check alone, no allocation: TRUE when size, depth, UTF-8 and control bytes are fine. */
+/** eb_json_scan: the check alone, no allocation: TRUE when size, depth, UTF-8 and grammar are fine. */
 EB_API gboolean eb_json_scan(const char *text, gsize length, const EbJsonLimits *limits, GError **error);
 
 /** eb_json_write: (transfer full): compact text without newline. */

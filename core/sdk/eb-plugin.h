@@ -62,13 +62,14 @@ EB_API gboolean eb_extension_point_from_string(const char *text, EbExtensionPoin
 /* --- the context: all a plugin gets from its host --- */
 
 #define EB_TYPE_PLUGIN_CONTEXT (eb_plugin_context_get_type())
-EB_API G_DECLARE_FINAL_TYPE(EbPluginContext, eb_plugin_context, EB, PLUGIN_CONTEXT, GObject)
+EB_API
+G_DECLARE_FINAL_TYPE(EbPluginContext, eb_plugin_context, EB, PLUGIN_CONTEXT, GObject)
 
-    /**
+/**
  * EbCredentialLookup: how the host resolves "cred:NAME" for eb_plugin_context_lookup_secret_async(); the host
  * sets it. @task: (transfer full): return an EbSecret with eb_secret_unref or an error.
  */
-    typedef void (*EbCredentialLookup)(const char *name, GTask *task, gpointer user_data);
+typedef void (*EbCredentialLookup)(const char *name, GTask *task, gpointer user_data);
 
 /** eb_plugin_context_new: (transfer full): for hosts and tests. @account: name of the service account. */
 EB_API EbPluginContext *eb_plugin_context_new(const char *plugin_name, const char *account, const char *state_dir);

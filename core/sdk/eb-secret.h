@@ -36,7 +36,8 @@ EB_API EbSecret *eb_secret_new_take(const char *label, char *bytes, gsize length
  */
 EB_API EbSecret *eb_secret_new_from_fd(const char *label, int fd, GError **error);
 
-/** eb_secret_new_random: @length random bytes as lower-case base64url text without padding (nonces). */
+/** eb_secret_new_random: @length random bytes as base64url text without padding (nonces). Never NULL:
+ * without memory for it the process ends.. */
 EB_API EbSecret *eb_secret_new_random(const char *label, gsize length);
 
 EB_API EbSecret *eb_secret_ref(EbSecret *self);

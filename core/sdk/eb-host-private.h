@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "eb-host.h"
+
+/*
+ * The two hosts differ in three ways only: where a path is opened, and whether programs, sockets and numbers are
+ * asked for (eb-host-real.c) or read from the answers of a fixture tree (eb-host-fixture.c).
+ */
+
+/** eb_host_open: descriptor of @path below the host's root, -1 with errno. */
+int eb_host_open(EbHost *self, const char *path, int flags);
+
+/** eb_host_read_fd: (transfer full) (nullable): all of @fd, EB_HOST_MAX_READ at most; @what: for messages. */
+char *eb_host_read_fd(int fd, const char *what, gsize *length, GError **error);
+
+/** eb_host_set_errno_error: EB_ERROR_NOT_FOUND, _DENIED, ... by @saved_errno. */
+void eb_host_set_errno_error(GError **error, int saved_errno, const char *verb, const char *what);
+
+char *eb_host_real_run(const char *const *argv, guint deadline_ms, int *exit_code, GError **error);
+gboolean eb_host_real_connect_unix(const char *path, guint deadline_ms, GError **error);
+char *eb_host_real_http_get(const char *socket_path, const char *request, guint deadline_ms, GError **error);
+
+char *eb_host_fixture_run(EbHost *self, const char *const *argv, int *exit_code, GError **error);
+gboolean eb_host_fixture_connect_unix(EbHost *self, const char *path, GError **error);
+char *eb_host_fixture_http_get(EbHost *self, const char *socket_path, const char *request, GError **error);
+/** eb_host_fixture_stat: TRUE and @result changed when the tree has an answer of its own for @path. */
+gboolean eb_host_fixture_stat(EbHost *self, const char *path, EbHostStat *result);
+gboolean eb_host_fixture_space(EbHost *self, const char *path, EbHostSpace *result, GError **error);
+char *eb_host_fixture_uname(EbHost *self);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "eb-json.h"
+
+#include <string.h>
+
+#include "eb-error.h"
+#include "eb-json-private.h"
+
+const EbJsonLimits EB_JSON_LIMITS_DEFAULT = {.max_bytes = 32 * 1024 * 1024, .max_depth = 64};
+const EbJsonLimits EB_JSON_LIMITS_SMALL = {.max_bytes = 1024 * 1024, .max_depth = 32};
+
+JsonNode *
+eb_json_parse(const char *text, gsize length, const EbJsonLimits *limits, GError **error)
+{
+    g_autoptr(JsonParser) parser = NULL;
+    g_autofree char *repaired = NULL;
+    g_autoptr(GError) local = NULL;
+    JsonNode *root;
+    guint n_repairs = 0;
+
+    g_return_val_if_fail(text != NULL || length == 0, NULL);
+    if (!eb_json_scan_repair(text != NULL ? text : "", length, limits, NULL, &n_repairs, error))
+        return NULL;
+    if (n_repairs > 0) {
+        repaired = g_memdup2(text, length);
+        if (!eb_json_scan_repair(text, length, limits, repaired, NULL, error))
+            return NULL;
+        text = repaired;
+    }
+    parser = json_parser_new();
+    if (!json_parser_load_from_data(parser, text, (gssize)length, &local)) {
+        eb_set_error(error, EB_ERROR_INVALID, "json.syntax", "%s", local->message);
+        return NULL;
+    }
+    root = json_parser_steal_root(parser);
+    if (root == NULL)
+        eb_set_error(error, EB_ERROR_INVALID, "json.syntax", "JSON without a value");
+    return root;
+}
+
+char *
+eb_json_write(JsonNode *node, gsize *length)
+{
+    g_autoptr(JsonGenerator) generator = json_generator_new();
+
+    g_return_val_if_fail(node != NULL, NULL);
+    json_generator_set_root(generator, node);
+    return json_generator_to_data(generator, length);
+}
+
+JsonNode *
+eb_json_get_node(JsonObject *object, const char *member)
+{
+    g_return_val_if_fail(member != NULL, NULL);
+    return object != NULL ? json_object_get_member(object, member) : NULL;
+}
+
+/* The node of @member when it is a value of fundamental @type, else NULL. */
+static JsonNode *
+value_node(JsonObject *object, const char *member, GType type)
+{
+    JsonNode *node = eb_json_get_node(object, member);
+
+    if (node == NULL || !JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != type)
+        return NULL;
+    return node;
+}
+
+const char *
+eb_json_get_string(JsonObject *object, const char *member)
+{
+    JsonNode *node = value_node(object, member, G_TYPE_STRING);
+
+    return node != NULL ? json_node_get_string(node) : NULL;
+}
+
+gint64
+eb_json_get_int(JsonObject *object, const char *member, gint64 fallback)
+{
+    JsonNode *node = value_node(object, member, G_TYPE_INT64);
+
+    return node != NULL ? json_node_get_int(node) : fallback;
+}
+
+double
+eb_json_get_double(JsonObject *object, const char *member, double fallback)
+{
+    JsonNode *node = value_node(object, member, G_TYPE_DOUBLE);
+
+    if (node != NULL)
+        return json_node_get_double(node);
+    node = value_node(object, member, G_TYPE_INT64);
+    return node != NULL ? (double)json_node_get_int(node) : fallback;
+}
+
+gboolean
+eb_json_get_bool(JsonObject *object, const char *member, gboolean fallback)
+{
+    JsonNode *node = value_node(object, member, G_TYPE_BOOLEAN);
+
+    return node != NULL ? json_node_get_boolean(node) : fallback;
+}
+
+JsonObject *
+eb_json_get_object(JsonObject *object, const char *member)
+{
+    return eb_json_node_object(eb_json_get_node(object, member));
+}
+
+JsonArray *
+eb_json_get_array(JsonObject *object, const char *member)
+{
+    JsonNode *node = eb_json_get_node(object, member);
+
+    return node != NULL && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+JsonObject *
+eb_json_node_object(JsonNode *node)
+{
+    return node != NULL && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+JsonObject *
+eb_json_array_object(JsonArray *array, guint index)
+{
+    if (array == NULL || index >= json_array_get_length(array))
+        return NULL;
+    return eb_json_node_object(json_array_get_element(array, index));
+}
+
+const char *
+eb_json_array_string(JsonArray *array, guint index)
+{
+    JsonNode *node;
+
+    if (array == NULL || index >= json_array_get_length(array))
+        return NULL;
+    node = json_array_get_element(array, index);
+    if (!JSON_NODE_HOLDS_VALUE(node) || json_node_get_value_type(node) != G_TYPE_STRING)
+        return NULL;
+    return json_node_get_string(node);
+}
