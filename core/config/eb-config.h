@@ -50,7 +50,12 @@ G_DECLARE_FINAL_TYPE(EbConfig, eb_config, EB, CONFIG, GObject)
  */
 EbConfig *eb_config_load(const char *file, const char *data_dir, GError **error);
 
+/** eb_config_load_dir: (transfer full) (nullable): @dir/errand-box.toml, then @dir/conf.d; for tests and setup. */
+EbConfig *eb_config_load_dir(const char *dir, const char *data_dir, GError **error);
+
+/** eb_config_get_root: (transfer none): what the files say; eb_config_get_effective: with the defaults filled in. */
 EbConfigSection *eb_config_get_root(EbConfig *self);
+EbConfigSection *eb_config_get_effective(EbConfig *self);
 /** eb_config_get_plugin_section: (transfer full): table [plugin.NAME], empty when absent. */
 EbConfigSection *eb_config_get_plugin_section(EbConfig *self, const char *name);
 const char *eb_config_get_account(EbConfig *self);

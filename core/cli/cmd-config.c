@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-commands.h"
+
+#include <string.h>
+
+static int
+check(EbCli *cli)
+{
+    g_autoptr(GError) error = NULL;
+    const char *file = eb_cli_get_config_file(cli);
+    EbConfig *config = eb_cli_get_config(cli, &error);
+
+    if (!eb_cli_get_json(cli)) {
+        if (config == NULL)
+            return eb_cli_fail(cli, "the configuration is refused", error);
+        eb_cli_print(cli, "%s: fine\n", file != NULL ? file : "/etc/errand-box");
+        return EB_EXIT_OK;
+    }
+    JsonObject *object = json_object_new();
+    JsonArray *problems = json_array_new();
+    json_object_set_boolean_member(object, "ok", config != NULL);
+    if (error != NULL) {
+        g_auto(GStrv) lines = g_strsplit(error->message, "\n", -1);
+        for (char **line = lines; *line != NULL; line++)
+            json_array_add_string_element(problems, *line);
+    }
+    json_object_set_array_member(object, "problems", problems);
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_node_take_object(node, object);
+    eb_cli_print_json(cli, node);
+    return error != NULL ? (int)eb_cli_exit_code(error) : EB_EXIT_OK;
+}
+
+int
+eb_cmd_config(EbCli *cli, int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    const char *verb = eb_cli_args_get_verb(eb_cli_get_args(cli));
+
+    if (strcmp(verb, "check") == 0)
+        return check(cli);
+    if (strcmp(verb, "schema") == 0) {
+        text = eb_config_schema();
+    } else {
+        EbConfig *config = eb_cli_get_config(cli, &error);
+        if (config == NULL)
+            return eb_cli_fail(cli, "the configuration is refused", error);
+        text = eb_config_show(config, eb_cli_get_json(cli));
+    }
+    eb_cli_print(cli, "%s%s", text, g_str_has_suffix(text, "\n") ? "" : "\n");
+    return EB_EXIT_OK;
+}

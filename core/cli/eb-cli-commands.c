@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The command table. Help, parser and the test of the documentation all read this. */
+#include "core/cli/eb-cli-commands.h"
+
+#define NO_OPTIONS                                                                                                     \
+    (const EbCliOption[])                                                                                              \
+    {                                                                                                                  \
+        {                                                                                                              \
+            NULL                                                                                                       \
+        }                                                                                                              \
+    }
+#define ONE_FORM(operands, min, max, help)                                                                             \
+    (const EbCliVerb[])                                                                                                \
+    {                                                                                                                  \
+        {"", operands, min, max, NULL, help},                                                                          \
+        {                                                                                                              \
+            NULL                                                                                                       \
+        }                                                                                                              \
+    }
+
+static const EbCliOption global_options[] = {
+    {"config", 0, "FILE", FALSE, "read this configuration alone (also: ERRAND_BOX_CONFIG)"},
+    {"json", 0, NULL, FALSE, "one JSON document on stdout, or one event a line, and nothing else"},
+    {"verbose", 'v', NULL, TRUE, "say more; up to -vvv"},
+    {"help", 'h', NULL, FALSE, "this text"},
+    {"version", 0, NULL, FALSE, "the version"},
+    {NULL},
+};
+
+static const EbCliOption setup_options[] = {
+    {"creds", 0, "FILE", FALSE, "creds.env with the credentials to keep"},
+    {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
+    {"plan", 0, NULL, FALSE, "print every change and make none"},
+    {"undo", 0, NULL, FALSE, "take back what setup made"},
+    {NULL},
+};
+
+static const EbCliOption doctor_options[] = {
+    {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
+    {"list", 0, NULL, FALSE, "say what is checked"},
+    {"strict", 0, NULL, FALSE, "exit 3 when anything is degraded"},
+    {"claims", 0, NULL, FALSE, "which guarantees hold on this host"},
+    {NULL},
+};
+
+static const EbCliOption try_options[] = {
+    {"project", 0, "NAME", FALSE, "directory below project_root, made when missing (default: try)"},
+    {"agent", 0, "NAME", FALSE, "agent profile (default: [session] agent)"},
+    {"model", 0, "NAME", FALSE, "model (default: [session] model, else the agent's own)"},
+    {"resume", 0, "ID", FALSE, "go on with an earlier try, whose id it printed"},
+    {"permissions", 0, "POLICY", FALSE, "ask, allow or reject what the agent asks permission for (default: ask)"},
+    {"service", 0, NULL, FALSE, "run the turn in the service instead of in this process"},
+    {"session", 0, "ID", FALSE, "with --service: go on with this session of the service"},
+    {NULL},
+};
+
+static const EbCliVerb sessions_verbs[] = {
+    {"", "", 0, 0, NULL, "the same as list"},
+    {"list", "", 0, 0, NULL, "what sessions exist"},
+    {"show", "ID", 1, 1, NULL, "one session in detail"},
+    {"logs", "ID", 1, 1, NULL, "what was said and done"},
+    {"stop", "ID", 1, 1, NULL, "end its guest; the session can be continued"},
+    {"remove", "ID", 1, 1, NULL, "end it and remove what it left (needs --yes)"},
+    {"prune", "", 0, 0, NULL, "remove what ended tries left on disk"},
+    {NULL},
+};
+static const EbCliOption sessions_options[] = {
+    {"yes", 0, NULL, FALSE, "remove: yes, for good"},
+    {NULL},
+};
+
+static const EbCliVerb image_verbs[] = {
+    {"build", "", 0, 0, NULL, "make the guest image and import it"},
+    {"list", "", 0, 0, NULL, "images the backend has"},
+    {"verify", "", 0, 0, NULL, "is the image what the recipe made?"},
+    {NULL},
+};
+
+static const EbCliVerb creds_verbs[] = {
+    {"list", "", 0, 0, NULL, "names, and where each is kept; never a value"},
+    {"set", "NAME", 1, 1, NULL, "keep the value read from stdin, or from --file"},
+    {"remove", "NAME", 1, 1, NULL, "forget a value"},
+    {"import", "FILE", 1, 1, NULL, "keep every value of a creds.env"},
+    {NULL},
+};
+static const EbCliOption creds_options[] = {
+    {"file", 0, "FILE", FALSE, "set: read the value from this file"},
+    {"store", 0, "NAME", FALSE, "the credential store to use (default: the first that can be written)"},
+    {NULL},
+};
+
+static const EbCliVerb pins_verbs[] = {
+    {"verify", "", 0, 0, NULL, "is pins.toml well formed, with a digest for each entry?"},
+    {NULL},
+};
+
+static const EbCliVerb plugin_verbs[] = {
+    {"", "", 0, 0, NULL, "the same as list"},
+    {"list", "", 0, 0, NULL, "plugins found: state, ABI, what each provides"},
+    {"show", "NAME", 1, 1, NULL, "one plugin, and what it may touch"},
+    {"check", "FILE", 1, 1, NULL, "would this module be loaded?"},
+    {NULL},
+};
+
+static const EbCliVerb config_verbs[] = {
+    {"check", "", 0, 0, NULL, "report every problem with file and line"},
+    {"show", "", 0, 0, NULL, "the merged configuration, each value with where it is from"},
+    {"schema", "", 0, 0, NULL, "the JSON schema of the file"},
+    {NULL},
+};
+
+static const EbCliCommand commands[] = {
+    {"setup", "prepares this host; may be repeated", ONE_FORM("", 0, 0, NULL), setup_options, eb_cmd_setup, FALSE},
+    {"doctor", "checks this host", ONE_FORM("", 0, 0, NULL), doctor_options, eb_cmd_doctor, FALSE},
+    {"serve", "runs the service in the foreground", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_serve, FALSE},
+    {"status", "asks the running service how it is", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_status, FALSE},
+    {"try", "one errand on this terminal",
+     ONE_FORM("PROMPT...", 1, 1024,
+              "Starts a guest, runs one turn, prints what the agent says and does. PROMPT \"-\": read from stdin."),
+     try_options, eb_cmd_try, FALSE},
+    {"sessions", "what sessions exist and what they left on disk", sessions_verbs, sessions_options, eb_cmd_sessions,
+     FALSE},
+    {"image", "the guest image", image_verbs, NO_OPTIONS, eb_cmd_image, FALSE},
+    {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
+     eb_cmd_creds, FALSE},
+    {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, NO_OPTIONS, eb_cmd_pins, FALSE},
+    {"plugin", "plugins: state, ABI, what each provides and may touch", plugin_verbs, NO_OPTIONS, eb_cmd_plugin, FALSE},
+    {"config", "the configuration", config_verbs, NO_OPTIONS, eb_cmd_config, FALSE},
+    {"version", "versions of the program, the plugin ABI and the libraries in use", ONE_FORM("", 0, 0, NULL),
+     NO_OPTIONS, eb_cmd_version, FALSE},
+    {NULL},
+};
+
+const EbCliCommand *
+eb_cli_commands(void)
+{
+    return commands;
+}
+
+const EbCliOption *
+eb_cli_global_options(void)
+{
+    return global_options;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli.h"
+
+int
+main(int argc, char **argv)
+{
+    return eb_cli_main(argc, argv);
+}

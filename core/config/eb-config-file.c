@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/config/eb-config-file.h"
+
+#include "core/config/eb-toml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Problems reported one by one; a file of nonsense has thousands. */
+#define MAX_PROBLEMS 100
+
+EbConfigProblems *
+eb_config_problems_new(void)
+{
+    EbConfigProblems *self = g_new0(EbConfigProblems, 1);
+    self->lines = g_ptr_array_new_with_free_func(g_free);
+    return self;
+}
+
+void
+eb_config_problems_free(EbConfigProblems *self)
+{
+    g_ptr_array_unref(self->lines);
+    g_free(self);
+}
+
+void
+eb_config_problems_add(EbConfigProblems *self, const char *format, ...)
+{
+    va_list args;
+
+    if (self->lines->len >= MAX_PROBLEMS) {
+        self->dropped++;
+        return;
+    }
+    va_start(args, format);
+    g_ptr_array_add(self->lines, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+void
+eb_config_problems_take(EbConfigProblems *self, GError *error)
+{
+    if (error == NULL)
+        return;
+    g_auto(GStrv) lines = g_strsplit(error->message, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        eb_config_problems_add(self, "%s", *line);
+    g_error_free(error);
+}
+
+gboolean
+eb_config_problems_to_error(EbConfigProblems *self, GError **error)
+{
+    if (self->lines->len == 0)
+        return TRUE;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < self->lines->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "\n" : "", (const char *)self->lines->pdata[i]);
+    if (self->dropped > 0)
+        g_string_append_printf(text, "\n%u more problems", self->dropped);
+    eb_set_error(error, EB_ERROR_CONFIG, "config.invalid", "%s", text->str);
+    return FALSE;
+}
+
+static gboolean
+check_file(const char *path, EbConfigTrust trust, const struct stat *info, GError **error)
+{
+    if (!S_ISREG(info->st_mode)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: not a regular file", path);
+        return FALSE;
+    }
+    if ((info->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: its group or others may write it (chmod go-w %s)",
+                     path, path);
+        return FALSE;
+    }
+    if (trust == EB_CONFIG_TRUST_SYSTEM && info->st_uid != 0 && info->st_uid != geteuid()) {
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: belongs to uid %u (chown root %s)", path,
+                     (guint)info->st_uid, path);
+        return FALSE;
+    }
+    if (info->st_size > EB_TOML_MAX_BYTES) {
+        eb_set_error(error, EB_ERROR_CONFIG, "config.too-long", "%s: longer than %u KiB", path,
+                     EB_TOML_MAX_BYTES / 1024);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static GByteArray *
+read_all(const char *path, int fd, GError **error)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    guint8 buffer[16384];
+
+    /* One byte beyond the bound is enough for the parser to refuse a file that grew meanwhile. */
+    while (bytes->len <= EB_TOML_MAX_BYTES) {
+        ssize_t got = read(fd, buffer, sizeof buffer);
+        if (got == 0)
+            return g_steal_pointer(&bytes);
+        if (got < 0 && errno != EINTR) {
+            eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", path, g_strerror(errno));
+            return NULL;
+        }
+        if (got > 0)
+            g_byte_array_append(bytes, buffer, (guint)got);
+    }
+    return g_steal_pointer(&bytes);
+}
+
+EbConfigSection *
+eb_config_file_read(const char *path, EbConfigTrust trust, GError **error)
+{
+    struct stat info;
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        int saved = errno;
+        eb_set_error(error, saved == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "config.file", "%s: %s", path,
+                     g_strerror(saved));
+        return NULL;
+    }
+    g_autoptr(GByteArray) bytes = NULL;
+    if (fstat(fd, &info) != 0)
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", path, g_strerror(errno));
+    else if (check_file(path, trust, &info, error))
+        bytes = read_all(path, fd, error);
+    close(fd);
+    if (bytes == NULL)
+        return NULL;
+    return eb_toml_parse((const char *)bytes->data, bytes->len, path, error);
+}
+
+static int
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+char **
+eb_config_file_list(const char *dir, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) handle = g_dir_open(dir, 0, &local);
+    const char *name;
+
+    if (handle == NULL && !g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", dir, local->message);
+        return NULL;
+    }
+    while (handle != NULL && (name = g_dir_read_name(handle)) != NULL) {
+        if (name[0] == '.' || !g_str_has_suffix(name, ".toml"))
+            continue;
+        if (paths->len >= EB_CONFIG_MAX_FILES) {
+            eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: more than %d files", dir, EB_CONFIG_MAX_FILES);
+            return NULL;
+        }
+        g_ptr_array_add(paths, g_build_filename(dir, name, NULL));
+    }
+    g_ptr_array_sort(paths, compare_names);
+    g_ptr_array_add(paths, NULL);
+    return (char **)g_ptr_array_free(g_steal_pointer(&paths), FALSE);
+}
+
+/* The section keeps "file:line" as one text. */
+static void
+copy_value(EbConfigSection *to, EbConfigSection *from, const char *key)
+{
+    g_autofree char *where = eb_config_section_where(from, key);
+    char *colon = strrchr(where, ':');
+    guint line = 0;
+
+    if (colon != NULL) {
+        *colon = '\0';
+        line = (guint)g_ascii_strtoull(colon + 1, NULL, 10);
+    }
+    eb_config_section_set(to, key, eb_config_section_get_value(from, key), where, line);
+}
+
+static void
+lay_on(EbConfigSection *to, EbConfigSection *from)
+{
+    g_autoptr(GPtrArray) keys = eb_config_section_get_keys(from);
+    g_autoptr(GPtrArray) children = eb_config_section_get_children(from);
+
+    for (guint i = 0; i < keys->len; i++)
+        copy_value(to, from, keys->pdata[i]);
+    for (guint i = 0; i < children->len; i++) {
+        const char *name = children->pdata[i];
+        EbConfigSection *child = eb_config_section_get_child(from, name);
+        g_autoptr(EbConfigSection) empty = eb_config_section_new(eb_config_section_get_path(child));
+        EbConfigSection *base = eb_config_section_get_child(to, name);
+        g_autoptr(EbConfigSection) merged = eb_config_merge(base != NULL ? base : empty, child);
+        eb_config_section_add_child(to, name, merged);
+    }
+}
+
+EbConfigSection *
+eb_config_merge(EbConfigSection *base, EbConfigSection *over)
+{
+    g_autoptr(EbConfigSection) result = eb_config_section_new(eb_config_section_get_path(base));
+
+    lay_on(result, base);
+    lay_on(result, over);
+    return g_steal_pointer(&result);
+}
