@@ -65,6 +65,9 @@ static const EbConfigKey keys[] = {
     {"egress", "allow_internal", EB_KIND_BOOL, "false",
      .doc = "literal internal addresses in allow; never a name that resolves inside"},
 
+    {"provision", "pool_size", EB_KIND_SIZE, NULL, 1 * GIB, 65536 * GIB,
+     .doc = "size of the storage pool that setup makes; without it a share of what is free"},
+
     {"provider.*", "kind", EB_KIND_TEXT, NULL, .choices = "anthropic|openai|gemini", .required = TRUE,
      .doc = "which header carries the key"},
     {"provider.*", "base_url", EB_KIND_TEXT, NULL, .check = eb_config_check_base_url, .required = TRUE,
