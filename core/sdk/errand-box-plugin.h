@@ -10,6 +10,7 @@
 #include "eb-container-spec.h"
 #include "eb-credential-store.h"
 #include "eb-doctor-check.h"
+#include "eb-env-file.h"
 #include "eb-error.h"
 #include "eb-host.h"
 #include "eb-json.h"

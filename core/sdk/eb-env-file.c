@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "eb-env-file.h"
+
+#include <string.h>
+
+#include "eb-error.h"
+
+static void
+entry_free(gpointer data)
+{
+    EbEnvEntry *entry = data;
+
+    g_free(entry->key);
+    explicit_bzero(entry->value, strlen(entry->value));
+    g_free(entry->value);
+    g_free(entry);
+}
+
+static gboolean
+is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void
+trim(const char **start, const char **end)
+{
+    while (*start < *end && is_blank(**start))
+        (*start)++;
+    while (*end > *start && is_blank((*end)[-1]))
+        (*end)--;
+}
+
+static gboolean
+is_key(const char *start, const char *end)
+{
+    if (start == end || g_ascii_isdigit(*start))
+        return FALSE;
+    for (const char *c = start; c < end; c++)
+        if (!g_ascii_isalnum(*c) && *c != '_')
+            return FALSE;
+    return TRUE;
+}
+
+/* What is between the quotes, or all of it without quotes. FALSE: a quote that nothing ends. */
+static gboolean
+unquote(const char **start, const char **end)
+{
+    char quote;
+
+    if (*start == *end || (**start != '"' && **start != '\''))
+        return TRUE;
+    quote = **start;
+    if (*end - *start < 2 || (*end)[-1] != quote)
+        return FALSE;
+    (*start)++;
+    (*end)--;
+    return memchr(*start, quote, (gsize)(*end - *start)) == NULL;
+}
+
+static gboolean
+parse_line(GPtrArray *entries, const char *start, const char *end, guint line, GError **error)
+{
+    const char *equals, *key_end, *value;
+    EbEnvEntry *entry;
+
+    trim(&start, &end);
+    if (start == end || *start == '#')
+        return TRUE;
+    equals = memchr(start, '=', (gsize)(end - start));
+    key_end = equals;
+    if (equals != NULL)
+        trim(&start, &key_end);
+    if (equals == NULL || !is_key(start, key_end)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.line", "line %u is not KEY=VALUE", line);
+        return FALSE;
+    }
+    value = equals + 1;
+    trim(&value, &end);
+    if (!unquote(&value, &end)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.quote", "line %u: the quotes of the value do not match", line);
+        return FALSE;
+    }
+    if (entries->len >= EB_ENV_FILE_MAX_ENTRIES) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.long", "line %u: more than %d assignments", line,
+                     EB_ENV_FILE_MAX_ENTRIES);
+        return FALSE;
+    }
+    entry = g_new0(EbEnvEntry, 1);
+    entry->key = g_strndup(start, (gsize)(key_end - start));
+    entry->value = g_strndup(value, (gsize)(end - value));
+    entry->line = line;
+    if (eb_env_file_lookup(entries, entry->key) != NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.twice", "line %u: %s is assigned a second time", line,
+                     entry->key);
+        entry_free(entry);
+        return FALSE;
+    }
+    g_ptr_array_add(entries, entry);
+    return TRUE;
+}
+
+GPtrArray *
+eb_env_file_parse(const char *text, gsize length, GError **error)
+{
+    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(entry_free);
+    const char *end = text + length;
+    guint line = 0;
+
+    if (length > EB_ENV_FILE_MAX_BYTES) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.long", "longer than %d bytes", EB_ENV_FILE_MAX_BYTES);
+        return NULL;
+    }
+    if (length > 0 && memchr(text, '\0', length) != NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.binary", "this is no text file");
+        return NULL;
+    }
+    for (const char *start = text; start < end;) {
+        const char *newline = memchr(start, '\n', (gsize)(end - start));
+        const char *stop = newline != NULL ? newline : end;
+
+        if (!parse_line(entries, start, stop, ++line, error))
+            return NULL;
+        start = stop + 1;
+    }
+    return g_steal_pointer(&entries);
+}
+
+const char *
+eb_env_file_lookup(GPtrArray *entries, const char *key)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const EbEnvEntry *entry = entries->pdata[i];
+        if (strcmp(entry->key, key) == 0)
+            return entry->value;
+    }
+    return NULL;
+}
