@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/state/eb-session-store.h"
+
+EbSessionRecord *
+eb_session_record_new(const char *id, const char *project, const char *agent)
+{
+    EbSessionRecord *self = g_new0(EbSessionRecord, 1);
+    self->ref_count = 1;
+    self->id = g_strdup(id);
+    self->project = g_strdup(project);
+    self->agent = g_strdup(agent);
+    self->state = g_strdup("starting");
+    self->started_ms = self->last_activity_ms = g_get_real_time() / 1000;
+    return self;
+}
+
+EbSessionRecord *
+eb_session_record_copy(const EbSessionRecord *self)
+{
+    EbSessionRecord *copy = eb_session_record_new(self->id, self->project, self->agent);
+    copy->model = g_strdup(self->model);
+    copy->provider = g_strdup(self->provider);
+    copy->agent_session = g_strdup(self->agent_session);
+    copy->transport = g_strdup(self->transport);
+    copy->thread = g_strdup(self->thread);
+    copy->owner = g_strdup(self->owner);
+    g_free(copy->state);
+    copy->state = g_strdup(self->state);
+    copy->instance = g_strdup(self->instance);
+    copy->run = g_strdup(self->run);
+    copy->started_ms = self->started_ms;
+    copy->last_activity_ms = self->last_activity_ms;
+    copy->turns = self->turns;
+    copy->end_reason = g_strdup(self->end_reason);
+    return copy;
+}
+
+EbSessionRecord *
+eb_session_record_ref(EbSessionRecord *self)
+{
+    g_atomic_int_inc(&self->ref_count);
+    return self;
+}
+
+void
+eb_session_record_unref(EbSessionRecord *self)
+{
+    if (self == NULL || !g_atomic_int_dec_and_test(&self->ref_count))
+        return;
+    char *fields[] = {self->id,     self->project, self->agent, self->model,    self->provider, self->agent_session,
+                      self->transport, self->thread,  self->owner, self->state, self->instance, self->run,
+                      self->end_reason};
+    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
+        g_free(fields[i]);
+    g_free(self);
+}
+
+static void
+record_free(gpointer data)
+{
+    eb_session_record_unref(data);
+}
+
+static void
+bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+    if (text == NULL)
+        sqlite3_bind_null(statement, index);
+    else
+        sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
+}
+
+static gpointer
+save_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    const EbSessionRecord *record = data;
+    g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
+        db,
+        "INSERT OR REPLACE INTO session (id, project, agent, model, provider, agent_session, transport, thread, owner,"
+        " state, instance, run, started, last_activity, turns, end_reason)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        error);
+    if (statement == NULL)
+        return NULL;
+    const char *const texts[] = {record->id,        record->project, record->agent,  record->model,
+                                 record->provider,  record->agent_session, record->transport, record->thread,
+                                 record->owner,     record->state,   record->instance, record->run};
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
+        bind_text(statement, (int)i + 1, texts[i]);
+    sqlite3_bind_int64(statement, 13, record->started_ms);
+    sqlite3_bind_int64(statement, 14, record->last_activity_ms);
+    sqlite3_bind_int64(statement, 15, record->turns);
+    bind_text(statement, 16, record->end_reason);
+    eb_store_step_done(statement, error);
+    return NULL;
+}
+
+void
+eb_session_store_save_async(EbStore *store, const EbSessionRecord *record, GCancellable *cancellable,
+                            GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_store_run_async(store, FALSE, save_in_store, eb_session_record_copy(record), record_free, NULL, cancellable,
+                       callback, user_data);
+}
+
+static gpointer
+remove_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    static const char *const statements[] = {"DELETE FROM event WHERE session = ?1",
+                                             "DELETE FROM message WHERE session = ?1",
+                                             "DELETE FROM session WHERE id = ?1"};
+    for (gsize i = 0; i < G_N_ELEMENTS(statements); i++) {
+        g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, statements[i], error);
+        if (statement == NULL)
+            return NULL;
+        bind_text(statement, 1, data);
+        if (!eb_store_step_done(statement, error))
+            return NULL;
+    }
+    return NULL;
+}
+
+void
+eb_session_store_remove_async(EbStore *store, const char *id, GCancellable *cancellable, GAsyncReadyCallback callback,
+                              gpointer user_data)
+{
+    eb_store_run_async(store, TRUE, remove_in_store, g_strdup(id), g_free, NULL, cancellable, callback, user_data);
+}
+
+static EbSessionRecord *
+record_from_row(sqlite3_stmt *row)
+{
+    EbSessionRecord *record = g_new0(EbSessionRecord, 1);
+    record->ref_count = 1;
+    char **const fields[] = {&record->id,        &record->project, &record->agent,    &record->model,
+                             &record->provider,  &record->agent_session, &record->transport, &record->thread,
+                             &record->owner,     &record->state,   &record->instance, &record->run};
+    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
+        *fields[i] = eb_store_column_dup(row, (int)i);
+    record->started_ms = sqlite3_column_int64(row, 12);
+    record->last_activity_ms = sqlite3_column_int64(row, 13);
+    record->turns = (guint)sqlite3_column_int64(row, 14);
+    record->end_reason = eb_store_column_dup(row, 15);
+    return record;
+}
+
+static gpointer
+load_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
+        db,
+        "SELECT id, project, agent, model, provider, agent_session, transport, thread, owner, state, instance, run,"
+        " started, last_activity, turns, end_reason FROM session"
+        " ORDER BY state = 'ended', last_activity DESC, id LIMIT ?",
+        error);
+    if (statement == NULL)
+        return NULL;
+    sqlite3_bind_int(statement, 1, EB_SESSION_STORE_MAX);
+    g_autoptr(GPtrArray) records = g_ptr_array_new_with_free_func(record_free);
+    int step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
+        g_ptr_array_add(records, record_from_row(statement));
+    if (step != SQLITE_DONE) {
+        eb_store_set_error(error, db, "read the sessions");
+        return NULL;
+    }
+    return g_steal_pointer(&records);
+}
+
+void
+eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_store_run_async(store, FALSE, load_in_store, NULL, NULL, (GDestroyNotify)g_ptr_array_unref, cancellable,
+                       callback, user_data);
+}
+
+gboolean
+eb_session_store_finish(EbStore *store, GAsyncResult *result, GError **error)
+{
+    GError *local = NULL;
+    eb_store_run_finish(store, result, &local);
+    if (local != NULL) {
+        g_propagate_error(error, local);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+GPtrArray *
+eb_session_store_load_finish(EbStore *store, GAsyncResult *result, GError **error)
+{
+    return eb_store_run_finish(store, result, error);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/state/eb-store.h"
+
+G_BEGIN_DECLS
+
+/** EbSessionRecord: what is kept of a session. Strings are nullable unless said otherwise. */
+typedef struct {
+    int ref_count;
+    char *id;      /* not NULL: 12 characters of [a-z0-9] */
+    char *project; /* not NULL */
+    char *agent;   /* not NULL */
+    char *model;
+    char *provider;
+    char *agent_session; /* the agent's own ACP session id */
+    char *transport;
+    char *thread;
+    char *owner;
+    char *state;    /* not NULL: starting, ready, working, idle, ended */
+    char *instance; /* name of its guest while it has one */
+    char *run;      /* the run of the service it is live in */
+    gint64 started_ms, last_activity_ms; /* unix, milliseconds */
+    guint turns;
+    char *end_reason;
+} EbSessionRecord;
+
+/** eb_session_record_new: state "starting", both times now. */
+EbSessionRecord *eb_session_record_new(const char *id, const char *project, const char *agent);
+EbSessionRecord *eb_session_record_copy(const EbSessionRecord *self);
+EbSessionRecord *eb_session_record_ref(EbSessionRecord *self);
+void eb_session_record_unref(EbSessionRecord *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbSessionRecord, eb_session_record_unref)
+
+/** EB_SESSION_STORE_MAX: records that load() gives: the most recently used; older ones stay in the database. */
+#define EB_SESSION_STORE_MAX 2000
+
+/** eb_session_store_save_async: inserts or replaces the row of @record (copied). */
+void eb_session_store_save_async(EbStore *store, const EbSessionRecord *record, GCancellable *cancellable,
+                                 GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_store_remove_async: the row with its messages and events; absence is no error. */
+void eb_session_store_remove_async(EbStore *store, const char *id, GCancellable *cancellable,
+                                   GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_store_load_async: every record, live ones first, then by last activity. */
+void eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                 gpointer user_data);
+/** eb_session_store_finish: for save and remove. */
+gboolean eb_session_store_finish(EbStore *store, GAsyncResult *result, GError **error);
+/** eb_session_store_load_finish: (transfer full) (nullable) (element-type EbSessionRecord) */
+GPtrArray *eb_session_store_load_finish(EbStore *store, GAsyncResult *result, GError **error);
+
+G_END_DECLS

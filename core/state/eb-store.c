@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#define G_LOG_DOMAIN "eb-state"
+#include "core/state/eb-store.h"
+
+#include "core/base/eb-worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* A writer of another process (backup) holds the database for moments at most. */
+#define BUSY_TIMEOUT_MS 5000
+
+struct _EbStore {
+    GObject parent_instance;
+    char *path;
+    sqlite3 *db; /* used by the worker alone */
+    EbWorker *worker;
+};
+
+G_DEFINE_FINAL_TYPE(EbStore, eb_store, G_TYPE_OBJECT)
+
+/* migrations[i] brings version i to i + 1; entries are never changed once released. */
+static const char *const migrations[] = {
+    "CREATE TABLE session ("
+    " id TEXT PRIMARY KEY, project TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, provider TEXT, agent_session TEXT,"
+    " transport TEXT, thread TEXT, owner TEXT, state TEXT NOT NULL, instance TEXT, run TEXT,"
+    " started INTEGER NOT NULL, last_activity INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, end_reason TEXT"
+    ") STRICT;"
+    "CREATE INDEX session_thread ON session (transport, thread);"
+    "CREATE TABLE message ("
+    " transport TEXT NOT NULL, id TEXT NOT NULL, thread TEXT, session TEXT, author TEXT, body TEXT NOT NULL,"
+    " extra TEXT, state TEXT NOT NULL, received INTEGER NOT NULL, changed INTEGER NOT NULL,"
+    " PRIMARY KEY (transport, id)"
+    ") STRICT;"
+    "CREATE INDEX message_state ON message (state, received);"
+    "CREATE TABLE event ("
+    " session TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, turn INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " body TEXT NOT NULL, PRIMARY KEY (session, seq)"
+    ") STRICT, WITHOUT ROWID;",
+};
+G_STATIC_ASSERT(G_N_ELEMENTS(migrations) == EB_STORE_VERSION);
+
+void
+eb_store_set_error(GError **error, sqlite3 *db, const char *what)
+{
+    int code = sqlite3_errcode(db) & 0xff;
+    EbErrorCode kind = EB_ERROR_FAILED;
+    const char *reason = "state.failed";
+    const char *advice = "";
+    switch (code) {
+    case SQLITE_FULL:
+        kind = EB_ERROR_QUOTA;
+        reason = "state.disk-full";
+        advice = " (free space on the file system of the state directory)";
+        break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        kind = EB_ERROR_INTEGRITY;
+        reason = "state.damaged";
+        advice = " (the file was left as it is; restore a backup or move it away)";
+        break;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+        kind = EB_ERROR_DENIED;
+        reason = "state.denied";
+        break;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        kind = EB_ERROR_BUSY;
+        reason = "state.busy";
+        break;
+    default:
+        break;
+    }
+    eb_set_error(error, kind, reason, "cannot %s: %s%s", what, sqlite3_errmsg(db), advice);
+}
+
+sqlite3_stmt *
+eb_store_prepare(sqlite3 *db, const char *sql, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        eb_store_set_error(error, db, "use the database");
+        return NULL;
+    }
+    return statement;
+}
+
+gboolean
+eb_store_step_done(sqlite3_stmt *statement, GError **error)
+{
+    if (sqlite3_step(statement) != SQLITE_DONE) {
+        eb_store_set_error(error, sqlite3_db_handle(statement), "write the database");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+char *
+eb_store_column_dup(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text != NULL ? g_utf8_make_valid(text, -1) : NULL;
+}
+
+static gboolean
+exec_sql(sqlite3 *db, const char *sql, const char *what, GError **error)
+{
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        eb_store_set_error(error, db, what);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static int
+read_version(sqlite3 *db, GError **error)
+{
+    g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, "PRAGMA user_version", error);
+    if (statement == NULL)
+        return -1;
+    if (sqlite3_step(statement) != SQLITE_ROW) {
+        eb_store_set_error(error, db, "read the database");
+        return -1;
+    }
+    return sqlite3_column_int(statement, 0);
+}
+
+static gboolean
+check_integrity(sqlite3 *db, const char *path, GError **error)
+{
+    g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, "PRAGMA quick_check(5)", error);
+    if (statement == NULL)
+        return FALSE;
+    g_autoptr(GString) problems = g_string_new(NULL);
+    int step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
+        const char *row = (const char *)sqlite3_column_text(statement, 0);
+        if (g_strcmp0(row, "ok") == 0)
+            continue;
+        g_autofree char *line = eb_log_escape(row != NULL ? row : "", -1, 200);
+        g_string_append_printf(problems, "%s%s", problems->len > 0 ? "; " : "", line);
+    }
+    if (step != SQLITE_DONE) {
+        eb_store_set_error(error, db, "check the database");
+        return FALSE;
+    }
+    if (problems->len > 0) {
+        eb_set_error(error, EB_ERROR_INTEGRITY, "state.damaged",
+                     "the database %s is damaged: %s (the file was left as it is; restore a backup or move it away)",
+                     path, problems->str);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+migrate(sqlite3 *db, const char *path, GError **error)
+{
+    int version = read_version(db, error);
+    if (version < 0)
+        return FALSE;
+    if (version > EB_STORE_VERSION) {
+        eb_set_error(error, EB_ERROR_CONFIG, "state.newer",
+                     "the database %s was written by a newer version (schema %d, this program knows %d): use that "
+                     "version or another state directory",
+                     path, version, EB_STORE_VERSION);
+        return FALSE;
+    }
+    for (; version < EB_STORE_VERSION; version++) {
+        g_autofree char *sql =
+            g_strdup_printf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; COMMIT;", migrations[version], version + 1);
+        if (!exec_sql(db, sql, "bring the database up to date", error)) {
+            sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static sqlite3 *
+open_database(const char *path, GError **error)
+{
+    /* Made here and not by SQLite, whose default mode follows the umask. */
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        eb_set_error(error, errno == ENOSPC || errno == EDQUOT ? EB_ERROR_QUOTA : EB_ERROR_DENIED, "state.denied",
+                     "cannot open the database %s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    close(fd);
+    sqlite3 *db = NULL;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    gboolean ok = sqlite3_open_v2(path, &db, flags, NULL) == SQLITE_OK;
+    if (!ok) {
+        eb_store_set_error(error, db, "open the database");
+    } else {
+        sqlite3_extended_result_codes(db, 1);
+        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+        /* NORMAL in WAL mode: a power cut may lose the last moments, never the consistency. */
+        ok = exec_sql(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF;",
+                      "open the database", error) &&
+             check_integrity(db, path, error) && migrate(db, path, error);
+    }
+    if (!ok) {
+        g_prefix_error(error, "%s: ", path);
+        sqlite3_close(db);
+        return NULL;
+    }
+    return db;
+}
+
+static void
+open_in_worker(GTask *task)
+{
+    EbStore *self = g_task_get_task_data(task);
+    GError *error = NULL;
+    self->db = open_database(self->path, &error);
+    if (self->db == NULL) {
+        g_task_return_error(task, error);
+        return;
+    }
+    g_task_return_boolean(task, TRUE);
+}
+
+void
+eb_store_open_async(const char *path, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(path != NULL);
+    EbStore *self = g_object_new(EB_TYPE_STORE, NULL);
+    self->path = g_strdup(path);
+    self->worker = eb_worker_new("eb-store", 0);
+    GTask *task = g_task_new(NULL, cancellable, callback, user_data);
+    g_task_set_source_tag(task, eb_store_open_async);
+    g_task_set_task_data(task, self, g_object_unref);
+    eb_worker_run(self->worker, task, open_in_worker);
+}
+
+EbStore *
+eb_store_open_finish(GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_async_result_is_tagged(result, eb_store_open_async), NULL);
+    if (!g_task_propagate_boolean(G_TASK(result), error))
+        return NULL;
+    return g_object_ref(g_task_get_task_data(G_TASK(result)));
+}
+
+const char *
+eb_store_get_path(EbStore *self)
+{
+    return self->path;
+}
+
+typedef struct {
+    EbStore *store; /* not owned: the worker is joined before the store goes */
+    gboolean transaction;
+    EbStoreFunc func;
+    gpointer data;
+    GDestroyNotify free_data;
+    GDestroyNotify free_result;
+} EbStoreCall;
+
+static void
+call_free(gpointer data)
+{
+    EbStoreCall *call = data;
+    if (call->free_data != NULL)
+        call->free_data(call->data);
+    g_free(call);
+}
+
+static void
+call_in_worker(GTask *task)
+{
+    EbStoreCall *call = g_task_get_task_data(task);
+    sqlite3 *db = call->store->db;
+    GError *error = NULL;
+    gpointer value = NULL;
+    if (!call->transaction || exec_sql(db, "BEGIN IMMEDIATE", "begin a change", &error))
+        value = call->func(db, call->data, &error);
+    if (call->transaction && error == NULL)
+        exec_sql(db, "COMMIT", "save a change", &error);
+    if (call->transaction && error != NULL && !sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    if (error != NULL) {
+        if (value != NULL && call->free_result != NULL)
+            call->free_result(value);
+        g_task_return_error(task, error);
+        return;
+    }
+    g_task_return_pointer(task, value, call->free_result);
+}
+
+void
+eb_store_run_async(EbStore *self, gboolean transaction, EbStoreFunc func, gpointer data, GDestroyNotify free_data,
+                   GDestroyNotify free_result, GCancellable *cancellable, GAsyncReadyCallback callback,
+                   gpointer user_data)
+{
+    g_return_if_fail(EB_IS_STORE(self) && func != NULL);
+    EbStoreCall *call = g_new0(EbStoreCall, 1);
+    call->store = self;
+    call->transaction = transaction;
+    call->func = func;
+    call->data = data;
+    call->free_data = free_data;
+    call->free_result = free_result;
+    GTask *task = g_task_new(self, cancellable, callback, user_data);
+    g_task_set_source_tag(task, eb_store_run_async);
+    g_task_set_task_data(task, call, call_free);
+    eb_worker_run(self->worker, task, call_in_worker);
+}
+
+gpointer
+eb_store_run_finish(EbStore *self, GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_task_is_valid(result, self), NULL);
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void
+eb_store_close(EbStore *self)
+{
+    g_return_if_fail(EB_IS_STORE(self));
+    if (self->worker != NULL)
+        eb_worker_close(self->worker);
+    if (self->db != NULL) {
+        sqlite3_close(self->db);
+        self->db = NULL;
+    }
+}
+
+static void
+eb_store_finalize(GObject *object)
+{
+    EbStore *self = EB_STORE(object);
+    eb_store_close(self);
+    g_clear_object(&self->worker);
+    g_free(self->path);
+    G_OBJECT_CLASS(eb_store_parent_class)->finalize(object);
+}
+
+static void
+eb_store_class_init(EbStoreClass *klass)
+{
+    G_OBJECT_CLASS(klass)->finalize = eb_store_finalize;
+}
+
+static void
+eb_store_init(EbStore *self)
+{
+}
