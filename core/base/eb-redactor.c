@@ -285,8 +285,7 @@ match_at(EbRedactSet *self, const EbSecretView *views, const char *text, gsize l
         const EbRedactEntry *entry = self->entries->pdata[i];
         for (guint p = 0; p < entry->n_patterns; p++) {
             gsize size = entry->patterns[p].length;
-            if (size > best && size <= length &&
-                memcmp(views[i].bytes + entry->patterns[p].offset, text, size) == 0) {
+            if (size > best && size <= length && memcmp(views[i].bytes + entry->patterns[p].offset, text, size) == 0) {
                 best = size;
                 *label = eb_secret_get_label(entry->secret);
             }

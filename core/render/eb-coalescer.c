@@ -26,7 +26,7 @@ struct _EbCoalescer {
     GCancellable *cancellable;
     GSource *timer;    /* of the pace */
     GSource *deadline; /* of the call under way */
-    char *last_key; /* of the post sent last */
+    char *last_key;    /* of the post sent last */
     gint64 last_us;
     /* a text being gathered for a transport without pieces */
     EbChatPost *span;
@@ -290,8 +290,7 @@ pump(EbCoalescer *self)
     if (head == NULL && self->dropped == 0)
         return;
     if (self->dropped > 0 && (head == NULL || !may_drop(head))) {
-        g_autofree char *text =
-            g_strdup_printf("%u messages were left out: the chat could not keep up", self->dropped);
+        g_autofree char *text = g_strdup_printf("%u messages were left out: the chat could not keep up", self->dropped);
         EbChatPost *notice = eb_chat_post_new(head != NULL ? head->thread : "", EB_CHAT_POST_NOTICE, text);
         notice->final = TRUE;
         self->dropped = 0;

@@ -65,7 +65,7 @@ search(const EbLine *a, int n, const EbLine *b, int m, GPtrArray *trace)
     for (int d = 0; d <= max; d++) {
         for (int k = -d; k <= d; k += 2) {
             int x = k == -d || (k != d && v[middle + k - 1] < v[middle + k + 1]) ? v[middle + k + 1]
-                                                                               : v[middle + k - 1] + 1;
+                                                                                 : v[middle + k - 1] + 1;
             int y = x - k;
             while (x < n && y < m && a[x].token == b[y].token) {
                 x++;
@@ -98,8 +98,9 @@ walk_back(GPtrArray *trace, const EbLine *a, int n, const EbLine *b, int m, guin
     int y = m;
     for (int d = (int)trace->len - 1; d > 0; d--) {
         int k = x - y;
-        gboolean down = k == -d || (k != d && k - 1 >= -(d - 1) && k + 1 <= d - 1 &&
-                                    furthest(trace, d - 1, k - 1) < furthest(trace, d - 1, k + 1)) ||
+        gboolean down = k == -d ||
+                        (k != d && k - 1 >= -(d - 1) && k + 1 <= d - 1 &&
+                         furthest(trace, d - 1, k - 1) < furthest(trace, d - 1, k + 1)) ||
                         (k != d && k - 1 < -(d - 1));
         int previous_k = down ? k + 1 : k - 1;
         int previous_x = furthest(trace, d - 1, previous_k);
@@ -110,12 +111,9 @@ walk_back(GPtrArray *trace, const EbLine *a, int n, const EbLine *b, int m, guin
             y--;
             add_edit(reverse, ' ', &a[x], skip + (guint)x + 1, skip + (guint)y + 1);
         }
-        if (down)
-            add_edit(reverse, '+', &b[--y], skip + (guint)x + 1, skip + (guint)y + 1);
-        else
-            add_edit(reverse, '-', &a[--x], skip + (guint)x + 1, skip + (guint)y + 1);
         x = previous_x;
         y = previous_y;
+        add_edit(reverse, down ? '+' : '-', down ? &b[y] : &a[x], skip + (guint)x + 1, skip + (guint)y + 1);
     }
     while (x > 0 && y > 0) {
         x--;

@@ -211,8 +211,8 @@ add_diffs(EbRenderer *self, const EbAcpTool *tool, GPtrArray *posts)
 {
     for (guint i = 0; tool->diffs != NULL && i < tool->diffs->len && i < MAX_LOCATIONS; i++) {
         const EbAcpDiff *diff = tool->diffs->pdata[i];
-        g_autofree char *digest = g_compute_checksum_for_string(
-            G_CHECKSUM_SHA256, diff->new_text != NULL ? diff->new_text : "", -1);
+        g_autofree char *digest =
+            g_compute_checksum_for_string(G_CHECKSUM_SHA256, diff->new_text != NULL ? diff->new_text : "", -1);
         g_autofree char *key = g_strdup_printf("%s %s %s", tool->id, diff->path, digest);
         if (g_hash_table_contains(self->diffs, key))
             continue;

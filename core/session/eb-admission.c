@@ -7,7 +7,7 @@ struct _EbAdmission {
     guint places;
     guint max_queue;
     guint64 max_wait_ms;
-    GHashTable *held;   /* (utf8 owner -> guint places) */
+    GHashTable *held; /* (utf8 owner -> guint places) */
     guint n_held;
     GPtrArray *waiting; /* (element-type EbWaiter), at most max_queue, in the order of arrival */
     GSource *update;    /* tells positions from the main loop */
@@ -199,9 +199,9 @@ eb_admission_acquire_async(EbAdmission *self, const char *owner, EbAdmissionPosi
         return;
     }
     if (self->waiting->len >= self->max_queue) {
-        GError *error = eb_error_new(EB_ERROR_QUOTA, "admission.full",
-                                     "%u of %u %ss run and %u wait already: try again later", self->n_held,
-                                     self->places, self->what, self->waiting->len);
+        GError *error =
+            eb_error_new(EB_ERROR_QUOTA, "admission.full", "%u of %u %ss run and %u wait already: try again later",
+                         self->n_held, self->places, self->what, self->waiting->len);
         eb_error_set_retry(error, 60000);
         g_task_return_error(task, error);
         return;

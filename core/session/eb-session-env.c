@@ -40,8 +40,8 @@ static void
 put_base(const EbSessionEnv *self, GHashTable *env)
 {
     static const char *const fixed[][2] = {
-        {"HOME", EB_GUEST_HOME}, {"USER", "agent"},     {"LOGNAME", "agent"},
-        {"SHELL", "/bin/bash"},  {"LANG", "C.UTF-8"},   {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+        {"HOME", EB_GUEST_HOME}, {"USER", "agent"},   {"LOGNAME", "agent"},
+        {"SHELL", "/bin/bash"},  {"LANG", "C.UTF-8"}, {"PATH", "/usr/local/bin:/usr/bin:/bin"},
         {"TMPDIR", "/tmp"},      {"TERM", "dumb"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
@@ -197,8 +197,8 @@ eb_session_env_command(const EbSessionEnv *self, GError **error)
     }
     g_strv_builder_addv(builder, (const char **)self->profile->command);
     if (self->profile->model_via == EB_MODEL_VIA_ARGUMENT && self->model != NULL) {
-        EbAgentVars vars = {.model = self->model, .provider = self->provider, .home = EB_GUEST_HOME,
-                            .workspace = EB_GUEST_WORKSPACE};
+        EbAgentVars vars = {
+            .model = self->model, .provider = self->provider, .home = EB_GUEST_HOME, .workspace = EB_GUEST_WORKSPACE};
         for (guint i = 0; self->profile->model_argument != NULL && self->profile->model_argument[i] != NULL; i++) {
             g_autofree char *argument = eb_agent_profile_expand(self->profile->model_argument[i], &vars, error);
             if (argument == NULL)

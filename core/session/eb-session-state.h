@@ -15,11 +15,11 @@ typedef enum {
 } EbSessionState;
 
 typedef enum {
-    EB_SESSION_EVENT_OPENED = 0,     /* the agent's session is open */
-    EB_SESSION_EVENT_PROMPTED = 1,   /* a prompt was sent */
-    EB_SESSION_EVENT_SETTLED = 2,    /* its answer came */
-    EB_SESSION_EVENT_RESTED = 3,     /* nothing happened for the resting time */
-    EB_SESSION_EVENT_ENDED = 4,      /* for any reason */
+    EB_SESSION_EVENT_OPENED = 0,   /* the agent's session is open */
+    EB_SESSION_EVENT_PROMPTED = 1, /* a prompt was sent */
+    EB_SESSION_EVENT_SETTLED = 2,  /* its answer came */
+    EB_SESSION_EVENT_RESTED = 3,   /* nothing happened for the resting time */
+    EB_SESSION_EVENT_ENDED = 4,    /* for any reason */
 } EbSessionEvent;
 
 /** eb_session_state_next: FALSE when @event cannot happen in @state; then @next is not touched. */

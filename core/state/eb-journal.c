@@ -46,11 +46,11 @@ static gpointer
 receive_in_store(sqlite3 *db, gpointer data, GError **error)
 {
     EbJournalRow *row = data;
-    g_autoptr(sqlite3_stmt) insert = eb_store_prepare(
-        db,
-        "INSERT INTO message (transport, id, thread, author, body, extra, state, received, changed)"
-        " VALUES (?,?,?,?,?,?,'received',?8,?7) ON CONFLICT DO NOTHING",
-        error);
+    g_autoptr(sqlite3_stmt) insert =
+        eb_store_prepare(db,
+                         "INSERT INTO message (transport, id, thread, author, body, extra, state, received, changed)"
+                         " VALUES (?,?,?,?,?,?,'received',?8,?7) ON CONFLICT DO NOTHING",
+                         error);
     if (insert == NULL)
         return NULL;
     const char *const texts[] = {row->transport, row->id, row->thread, row->author, row->body, row->extra};

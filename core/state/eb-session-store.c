@@ -47,7 +47,7 @@ eb_session_record_unref(EbSessionRecord *self)
 {
     if (self == NULL || !g_atomic_int_dec_and_test(&self->ref_count))
         return;
-    char *fields[] = {self->id,     self->project, self->agent, self->model,    self->provider, self->agent_session,
+    char *fields[] = {self->id,        self->project, self->agent, self->model, self->provider, self->agent_session,
                       self->transport, self->thread,  self->owner, self->state, self->instance, self->run,
                       self->end_reason};
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
@@ -82,9 +82,9 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
         error);
     if (statement == NULL)
         return NULL;
-    const char *const texts[] = {record->id,        record->project, record->agent,  record->model,
-                                 record->provider,  record->agent_session, record->transport, record->thread,
-                                 record->owner,     record->state,   record->instance, record->run};
+    const char *const texts[] = {record->id,       record->project,       record->agent,     record->model,
+                                 record->provider, record->agent_session, record->transport, record->thread,
+                                 record->owner,    record->state,         record->instance,  record->run};
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
         bind_text(statement, (int)i + 1, texts[i]);
     sqlite3_bind_int64(statement, 13, record->started_ms);
@@ -132,9 +132,9 @@ record_from_row(sqlite3_stmt *row)
 {
     EbSessionRecord *record = g_new0(EbSessionRecord, 1);
     record->ref_count = 1;
-    char **const fields[] = {&record->id,        &record->project, &record->agent,    &record->model,
-                             &record->provider,  &record->agent_session, &record->transport, &record->thread,
-                             &record->owner,     &record->state,   &record->instance, &record->run};
+    char **const fields[] = {&record->id,       &record->project,       &record->agent,     &record->model,
+                             &record->provider, &record->agent_session, &record->transport, &record->thread,
+                             &record->owner,    &record->state,         &record->instance,  &record->run};
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         *fields[i] = eb_store_column_dup(row, (int)i);
     record->started_ms = sqlite3_column_int64(row, 12);

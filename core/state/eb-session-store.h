@@ -17,9 +17,9 @@ typedef struct {
     char *transport;
     char *thread;
     char *owner;
-    char *state;    /* not NULL: starting, ready, working, idle, ended */
-    char *instance; /* name of its guest while it has one */
-    char *run;      /* the run of the service it is live in */
+    char *state;                         /* not NULL: starting, ready, working, idle, ended */
+    char *instance;                      /* name of its guest while it has one */
+    char *run;                           /* the run of the service it is live in */
     gint64 started_ms, last_activity_ms; /* unix, milliseconds */
     guint turns;
     char *end_reason;
