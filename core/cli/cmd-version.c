@@ -7,8 +7,7 @@ int
 eb_cmd_version(EbCli *cli, int argc, char **argv)
 {
     g_autofree char *glib = g_strdup_printf("%u.%u.%u", glib_major_version, glib_minor_version, glib_micro_version);
-    g_autofree char *json =
-        g_strdup_printf("%d.%d.%d", JSON_MAJOR_VERSION, JSON_MINOR_VERSION, JSON_MICRO_VERSION);
+    g_autofree char *json = g_strdup_printf("%d.%d.%d", JSON_MAJOR_VERSION, JSON_MINOR_VERSION, JSON_MICRO_VERSION);
     g_autofree char *abi = g_strdup_printf("%d.%d", EB_ABI_MAJOR, EB_ABI_MINOR);
 
     if (!eb_cli_get_json(cli)) {

@@ -29,7 +29,7 @@ typedef struct {
 /** EbCliCommand: a row of the table that help, completions, the parser and the documentation test are made from. */
 typedef struct {
     const char *name;
-    const char *help; /* one line */
+    const char *help;           /* one line */
     const EbCliVerb *verbs;     /* ends with a NULL name */
     const EbCliOption *options; /* ends with a NULL name */
     int (*run)(EbCli *cli, int argc, char **argv);

@@ -30,9 +30,10 @@ eb_cli_help_program(void)
     g_string_append(out, "\noptions:\n");
     for (const EbCliOption *at = eb_cli_global_options(); at->name != NULL; at++)
         append_option(out, at);
-    g_string_append(out, "\nexit codes: 0 done; 1 failed while running; 2 refused (usage, configuration, a credential);\n"
-                         "3 a guarantee cannot be enforced here and was not accepted; 4 the state directory is in use.\n"
-                         "errand-box COMMAND --help tells more.\n");
+    g_string_append(out,
+                    "\nexit codes: 0 done; 1 failed while running; 2 refused (usage, configuration, a credential);\n"
+                    "3 a guarantee cannot be enforced here and was not accepted; 4 the state directory is in use.\n"
+                    "errand-box COMMAND --help tells more.\n");
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 

@@ -5,10 +5,10 @@
 
 /* Between eb-cli.c and its tests. */
 struct _EbCli {
-    EbCliArgs *args;           /* (owned) */
-    EbPaths *paths;            /* (owned) (nullable) */
-    EbConfig *config;          /* (owned) (nullable) */
-    GError *config_problem;    /* (owned) (nullable): why there is no config */
+    EbCliArgs *args;            /* (owned) */
+    EbPaths *paths;             /* (owned) (nullable) */
+    EbConfig *config;           /* (owned) (nullable) */
+    GError *config_problem;     /* (owned) (nullable): why there is no config */
     EbPluginRegistry *registry; /* (owned) (nullable) */
 };
 
