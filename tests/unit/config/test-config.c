@@ -270,9 +270,10 @@ static void
 test_show_masks(void)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(EbConfig) config = load("[plugin.acme]\ntoken = \"cred:acme\"\nurl = \"https://user:hunter2@a.example/x\"\n"
-                                      "\"odd key\" = \"a\\\"b\\u0007\"\n",
-                                      &error);
+    g_autoptr(EbConfig) config =
+        load("[plugin.acme]\ntoken = \"cred:acme\"\nurl = \"https://user:hunter2@a.example/x\"\n"
+             "\"odd key\" = \"a\\\"b\\u0007\"\n",
+             &error);
     g_assert_no_error(error);
     g_autofree char *shown = eb_config_show(config, FALSE);
     g_autofree char *json = eb_config_show(config, TRUE);

@@ -42,8 +42,7 @@ test_values(void)
     EbConfigSection *agent = eb_config_section_get_child(root, "agent");
     EbConfigSection *files = eb_config_section_get_child(eb_config_section_get_child(agent, "x"), "files");
     g_assert_nonnull(files);
-    g_autofree char *second =
-        eb_config_section_get_string(eb_config_section_get_child(files, "1"), "path", NULL, NULL);
+    g_autofree char *second = eb_config_section_get_string(eb_config_section_get_child(files, "1"), "path", NULL, NULL);
     g_assert_cmpstr(second, ==, "q");
     g_assert_cmpstr(eb_config_section_get_path(eb_config_section_get_child(files, "1")), ==, "agent.x.files.1");
 }
@@ -70,8 +69,9 @@ typedef struct {
 
 static const Bad bad[] = {
     {"nul", "a = 1\nb = \"x\0y\"\n", 16, "a.toml:2:7: a NUL byte"},
-    {"utf16-le", "\xff\xfe"
-                 "a\0",
+    {"utf16-le",
+     "\xff\xfe"
+     "a\0",
      4, "UTF-16"},
     {"utf16-be", "\xfe\xff\0a", 4, "UTF-16"},
     {"latin1", "a = 1\nb = \"\xe9\"\n", -1, "a.toml:2:6: not UTF-8"},
