@@ -336,9 +336,13 @@ scan(EbRedactSet *self, const char *text, gsize length, gboolean hold, gboolean 
         views[i] = eb_secret_view(((EbRedactEntry *)self->entries->pdata[i])->shapes);
     const guchar *bytes = (const guchar *)text;
     const char *label = NULL;
+    gboolean half = FALSE;
     gsize plain = 0; /* start of what is not yet written */
     gsize at = 0;
-    while (at + 1 < length) {
+    /* What may become a whole secret is left alone, even where a part of it (a line) could be masked already. */
+    gsize tail = hold ? partial_tail(self, views, text, length, &half, &label) : 0;
+    gsize border = length - tail;
+    while (at < border && at + 1 < length) {
         guint pair = (guint)bytes[at] << 8 | bytes[at + 1];
         gsize size = (self->starts[pair >> 3] & (1u << (pair & 7))) != 0
                          ? match_at(self, views, text + at, length - at, &label)
@@ -352,10 +356,10 @@ scan(EbRedactSet *self, const char *text, gsize length, gboolean hold, gboolean 
         at += size;
         plain = at;
     }
-    gboolean half = FALSE;
-    gsize tail = hold || last ? partial_tail(self, views, text + plain, length - plain, &half, &label) : 0;
+    if (last || (hold && plain > border))
+        tail = partial_tail(self, views, text + plain, length - plain, &half, &label);
     gsize end = length - tail;
-    while (hold && !last && end > plain && ((guchar)text[end] & 0xc0) == 0x80)
+    while (hold && end > plain && end < length && ((guchar)text[end] & 0xc0) == 0x80)
         end--; /* never tear a character apart */
     if (last && !half)
         end = length;
@@ -364,7 +368,7 @@ scan(EbRedactSet *self, const char *text, gsize length, gboolean hold, gboolean 
         append_label(out, label);
     for (guint i = 0; i < self->entries->len; i++)
         eb_secret_view_clear(&views[i]);
-    return hold && !last ? length - end : 0;
+    return hold ? length - end : 0;
 }
 
 char *

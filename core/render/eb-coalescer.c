@@ -346,6 +346,7 @@ eb_coalescer_flush_async(EbCoalescer *self, guint deadline_ms, GAsyncReadyCallba
     g_return_if_fail(EB_IS_COALESCER(self));
     g_autoptr(GTask) task = g_task_new(self, NULL, callback, user_data);
     g_task_set_source_tag(task, eb_coalescer_flush_async);
+    g_task_set_check_cancellable(task, FALSE);
     end_span(self);
     if (self->queue.length == 0 && !self->posting) {
         g_task_return_boolean(task, TRUE);

@@ -194,6 +194,7 @@ eb_admission_acquire_async(EbAdmission *self, const char *owner, EbAdmissionPosi
     const char *name = owner != NULL ? owner : "";
     g_autoptr(GTask) task = g_task_new(self, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_admission_acquire_async);
+    g_task_set_check_cancellable(task, FALSE);
     if (self->n_held < self->places && self->waiting->len == 0) {
         grant(self, task, name);
         return;

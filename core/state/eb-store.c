@@ -235,6 +235,7 @@ eb_store_open_async(const char *path, GCancellable *cancellable, GAsyncReadyCall
     self->worker = eb_worker_new("eb-store", 0);
     GTask *task = g_task_new(NULL, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_store_open_async);
+    g_task_set_check_cancellable(task, FALSE);
     g_task_set_task_data(task, self, g_object_unref);
     eb_worker_run(self->worker, task, open_in_worker);
 }
@@ -309,6 +310,7 @@ eb_store_run_async(EbStore *self, gboolean transaction, EbStoreFunc func, gpoint
     call->free_result = free_result;
     GTask *task = g_task_new(self, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_store_run_async);
+    g_task_set_check_cancellable(task, FALSE);
     g_task_set_task_data(task, call, call_free);
     eb_worker_run(self->worker, task, call_in_worker);
 }

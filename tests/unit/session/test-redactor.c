@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/eb-redactor.h"
+#include "eb-test.h"
+
+#include <string.h>
+
+static const char *const secrets[] = {
+    "sk-ant-api03-Zm9vYmFyYmF6cXV4-1234567890abcdef",
+    "3f2b8c1e-9d47-4a6b-8e21-7c0f5d9a1b34",
+    "https://hooks.example.test/services/T000/B000?token=aB3/dE+f&x=1",
+    "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nAASCBKcwggSjAgEAAoIBAQC7VJTU\n-----END KEY-----",
+    "päßwörd-ключ-秘密鍵",
+};
+
+static EbRedactSet *
+make_set(void)
+{
+    EbRedactSet *set = eb_redact_set_new();
+    for (guint i = 0; i < G_N_ELEMENTS(secrets); i++) {
+        g_autofree char *label = g_strdup_printf("secret-%u", i);
+        g_autofree char *copy = g_strdup(secrets[i]);
+        g_autoptr(EbSecret) secret = eb_secret_new_take(label, copy, strlen(copy), NULL);
+        g_assert_true(eb_redact_set_add(set, secret));
+    }
+    return set;
+}
+
+static char *
+stream(EbRedactSet *set, const char *text, gsize cut)
+{
+    g_autoptr(EbRedactor) redactor = eb_redactor_new(set);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autofree char *head = g_strndup(text, cut);
+    const char *pieces[] = {head, text + cut};
+    for (guint i = 0; i < 2; i++) {
+        g_autofree char *shown = eb_redactor_feed(redactor, pieces[i]);
+        g_assert_true(g_utf8_validate(shown, -1, NULL));
+        g_string_append(out, shown);
+    }
+    g_autofree char *rest = eb_redactor_flush(redactor);
+    g_string_append(out, rest);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+static void
+test_every_cut(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    for (guint i = 0; i < G_N_ELEMENTS(secrets); i++) {
+        g_autofree char *text = g_strdup_printf("before %s after ✓", secrets[i]);
+        g_autofree char *expected = g_strdup_printf("before [secret-%u] after ✓", i);
+        for (const char *at = text; *at != '\0'; at = g_utf8_next_char(at)) {
+            g_autofree char *shown = stream(set, text, (gsize)(at - text));
+            g_assert_cmpstr(shown, ==, expected);
+        }
+    }
+}
+
+static void
+test_one_byte_pieces(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    g_autoptr(EbRedactor) redactor = eb_redactor_new(set);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autofree char *text = g_strdup_printf("%s%s and %s.", secrets[0], secrets[1], secrets[0]);
+    for (const char *at = text; *at != '\0'; at++) {
+        const char piece[2] = {*at, '\0'};
+        g_autofree char *shown = eb_redactor_feed(redactor, piece);
+        g_string_append(out, shown);
+    }
+    g_autofree char *rest = eb_redactor_flush(redactor);
+    g_string_append(out, rest);
+    g_assert_cmpstr(out->str, ==, "[secret-0][secret-1] and [secret-0].");
+}
+
+static void
+test_encodings(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    const char *secret = secrets[2];
+    for (guint shift = 0; shift < 3; shift++) {
+        g_autofree char *framed = g_strdup_printf("%.*s%s!tail", (int)shift, "xyz", secret);
+        g_autofree char *base64 = g_base64_encode((const guchar *)framed, strlen(framed));
+        g_autofree char *shown = eb_redact_set_mask(set, base64, -1);
+        g_assert_nonnull(strstr(shown, "[secret-2]"));
+        g_assert_cmpuint(strlen(shown), <, 40);
+    }
+    g_autofree char *percent = g_uri_escape_string(secret, NULL, FALSE);
+    g_autofree char *masked_percent = eb_redact_set_mask(set, percent, -1);
+    g_assert_cmpstr(masked_percent, ==, "[secret-2]");
+    g_autoptr(GString) hex = g_string_new(NULL);
+    for (const char *at = secret; *at != '\0'; at++)
+        g_string_append_printf(hex, "%02X", (guchar)*at);
+    g_autofree char *masked_hex = eb_redact_set_mask(set, hex->str, -1);
+    g_assert_cmpstr(masked_hex, ==, "[secret-2]");
+    g_autofree char *json = eb_redact_set_mask(
+        set,
+        "{\"k\":\"-----BEGIN KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQEF\\nAASCBKcwggSjAgEAAoIBAQC7VJTU\\n-----END "
+        "KEY-----\"}",
+        -1);
+    g_assert_cmpstr(json, ==, "{\"k\":\"[secret-3]\"}");
+    g_autofree char *line = eb_redact_set_mask(set, "line 2: AASCBKcwggSjAgEAAoIBAQC7VJTU", -1);
+    g_assert_cmpstr(line, ==, "line 2: [secret-3]");
+}
+
+static void
+test_half_at_the_end(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    g_autofree char *most = g_strdup_printf("key: %.30s", secrets[1]);
+    g_autofree char *masked = stream(set, most, strlen(most));
+    g_assert_cmpstr(masked, ==, "key: [secret-1]");
+    g_autofree char *few = stream(set, "key: sk-ant", 11);
+    g_assert_cmpstr(few, ==, "key: sk-ant");
+}
+
+static void
+test_short_and_twice(void)
+{
+    g_autoptr(EbRedactSet) set = eb_redact_set_new();
+    char tiny[] = "abc";
+    g_autoptr(EbSecret) small = eb_secret_new_take("tiny", tiny, 3, NULL);
+    g_assert_false(eb_redact_set_add(set, small));
+    char text[] = "abcdefghij";
+    g_autoptr(EbSecret) secret = eb_secret_new_take("one", text, 10, NULL);
+    g_assert_true(eb_redact_set_add(set, secret));
+    g_assert_true(eb_redact_set_add(set, secret));
+    g_autoptr(EbRedactSet) copy = eb_redact_set_copy(set);
+    g_autofree char *masked = eb_redact_set_mask(copy, "abc abcdefghij abcdefghi", -1);
+    g_assert_cmpstr(masked, ==, "abc [one] abcdefghi");
+}
+
+/* Nothing of a text without secrets is lost or changed, however it is cut. */
+static void
+test_random_text(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    for (guint round = 0; round < 300; round++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        g_autoptr(GString) out = g_string_new(NULL);
+        g_autoptr(EbRedactor) redactor = eb_redactor_new(set);
+        for (guint piece = 0; piece < 20; piece++) {
+            const char *const parts[] = {"sk-ant-", "3f2b8c1e-", "https://", "pä", "é", "\n", "-----BEGIN", "x"};
+            const char *part = parts[g_test_rand_int_range(0, G_N_ELEMENTS(parts))];
+            g_autofree char *shown = eb_redactor_feed(redactor, part);
+            g_assert_true(g_utf8_validate(shown, -1, NULL));
+            g_string_append(text, part);
+            g_string_append(out, shown);
+        }
+        g_autofree char *rest = eb_redactor_flush(redactor);
+        g_string_append(out, rest);
+        g_assert_cmpstr(out->str, ==, text->str);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    eb_test_init(&argc, &argv);
+    g_test_add_func("/redactor/every-cut", test_every_cut);
+    g_test_add_func("/redactor/one-byte-pieces", test_one_byte_pieces);
+    g_test_add_func("/redactor/encodings", test_encodings);
+    g_test_add_func("/redactor/half-at-the-end", test_half_at_the_end);
+    g_test_add_func("/redactor/short-and-twice", test_short_and_twice);
+    g_test_add_func("/redactor/random-text", test_random_text);
+    return g_test_run();
+}
