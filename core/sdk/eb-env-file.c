@@ -136,3 +136,43 @@ eb_env_file_lookup(GPtrArray *entries, const char *key)
     }
     return NULL;
 }
+
+/* The three that the product itself uses have names of their own; they are older than the rule. */
+static const struct {
+    const char *credential;
+    const char *key;
+} named[] = {
+    {"chat-token", "ERRAND_CHAT_TOKEN"},
+    {"model-key", "ERRAND_PROVIDER_CREDENTIAL"},
+    {"github-token", "ERRAND_GITHUB_TOKEN"},
+};
+#define CREDENTIAL_PREFIX "ERRAND_CRED_"
+
+char *
+eb_env_file_key_for_credential(const char *name)
+{
+    g_return_val_if_fail(name != NULL, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(named); i++)
+        if (strcmp(named[i].credential, name) == 0)
+            return g_strdup(named[i].key);
+    g_autofree char *upper = g_ascii_strup(name, -1);
+    return g_strconcat(CREDENTIAL_PREFIX, g_strdelimit(upper, "-", '_'), NULL);
+}
+
+char *
+eb_env_file_credential_for_key(const char *key)
+{
+    g_return_val_if_fail(key != NULL, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(named); i++)
+        if (strcmp(named[i].key, key) == 0)
+            return g_strdup(named[i].credential);
+    if (!g_str_has_prefix(key, CREDENTIAL_PREFIX))
+        return NULL;
+    g_autofree char *name = g_ascii_strdown(key + strlen(CREDENTIAL_PREFIX), -1);
+    g_strdelimit(name, "_", '-');
+    /* Only what the first function gives leads back. */
+    g_autofree char *again = eb_env_file_key_for_credential(name);
+    if (!g_ascii_islower(name[0]) || strlen(name) > 63 || strcmp(again, key) != 0)
+        return NULL;
+    return g_steal_pointer(&name);
+}

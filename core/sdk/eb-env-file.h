@@ -34,4 +34,13 @@ EB_API GPtrArray *eb_env_file_parse(const char *text, gsize length, GError **err
 /** eb_env_file_lookup: (transfer none) (nullable): value of @key. */
 EB_API const char *eb_env_file_lookup(GPtrArray *entries, const char *key);
 
+/**
+ * eb_env_file_key_for_credential: (transfer full): the key that holds credential @name in a creds.env:
+ * ERRAND_CHAT_TOKEN for "chat-token", ERRAND_PROVIDER_CREDENTIAL for "model-key", ERRAND_GITHUB_TOKEN for
+ * "github-token", ERRAND_CRED_ACME_DISK for "acme-disk".
+ */
+EB_API char *eb_env_file_key_for_credential(const char *name);
+/** eb_env_file_credential_for_key: (transfer full) (nullable): the other way; NULL when @key is none of these. */
+EB_API char *eb_env_file_credential_for_key(const char *key);
+
 G_END_DECLS
