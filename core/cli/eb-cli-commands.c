@@ -32,6 +32,7 @@ static const EbCliOption setup_options[] = {
     {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
     {"plan", 0, NULL, FALSE, "print every change and make none"},
     {"undo", 0, NULL, FALSE, "take back what setup made"},
+    {"stop-daemons", 0, NULL, FALSE, "end the container daemons that setup started where no supervisor runs"},
     {NULL},
 };
 

@@ -61,4 +61,4 @@ create(void)
     return EB_PLUGIN(g_object_new(EB_TYPE_CREDENTIALS_PLUGIN, NULL));
 }
 
-EB_PLUGIN_DEFINE("credentials", EB_VERSION, create)
+EB_PLUGIN_DEFINE("credentials", EB_VERSION, create);
