@@ -16,6 +16,8 @@ typedef struct {
 typedef struct {
     GPtrArray *rows; /* (element-type EbDoctorRow) (owned), by id */
     guint ok, degraded, fail, skipped;
+    char *kernel; /* release */
+    char *system; /* (nullable): name of the distribution */
 } EbDoctorReport;
 void eb_doctor_report_free(EbDoctorReport *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbDoctorReport, eb_doctor_report_free)
@@ -31,7 +33,12 @@ EbDoctorReport *eb_doctor_run(GPtrArray *checks, EbHost *host, EbConfigSection *
 void eb_doctor_run_async(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const char *const *ids,
                          GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 EbDoctorReport *eb_doctor_run_finish(GAsyncResult *result, GError **error);
-char *eb_doctor_report_to_text(EbDoctorReport *self, gboolean color);
+/**
+ * eb_doctor_report_to_text: (transfer full): what fails, then what is degraded, in full; the rest in a few lines.
+ * @verbose: also what every passed check saw
+ */
+char *eb_doctor_report_to_text(EbDoctorReport *self, gboolean color, gboolean verbose);
+/** eb_doctor_report_to_json: (transfer full): as in the contract. */
 JsonNode *eb_doctor_report_to_json(EbDoctorReport *self);
 /** eb_doctor_exit_code: 0, 1 or 3 as in the contract. */
 int eb_doctor_exit_code(EbDoctorReport *self, gboolean strict);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/provision/eb-settings-text.h"
+
+#include <string.h>
+
+const char *const EB_CREDENTIAL_KEYS[] = {"ERRAND_CHAT_TOKEN", "ERRAND_PROVIDER_CREDENTIAL", "ERRAND_GITHUB_TOKEN",
+                                          NULL};
+const char *const EB_SETTING_KEYS[] = {"ERRAND_CHAT_CHANNEL_ID",
+                                       "ERRAND_CHAT_ALLOWED_USER_IDS",
+                                       "ERRAND_CHAT_OPERATOR_USER_IDS",
+                                       "ERRAND_PROVIDER",
+                                       "ERRAND_PROVIDER_KIND",
+                                       "ERRAND_PROVIDER_BASE_URL",
+                                       "ERRAND_MODEL",
+                                       "ERRAND_AGENT",
+                                       "ERRAND_GITHUB_USER_NAME",
+                                       "ERRAND_GITHUB_USER_EMAIL",
+                                       "ERRAND_EGRESS_ALLOW",
+                                       NULL};
+
+/* Where a provider is when only its name or kind is given. */
+static const struct {
+    const char *kind;
+    const char *base_url;
+} KINDS[] = {
+    {"anthropic", "https://api.anthropic.com"},
+    {"openai", "https://api.openai.com/v1"},
+    {"gemini", "https://generativelanguage.googleapis.com"},
+};
+
+gboolean
+eb_settings_check_keys(GPtrArray *entries, const char *const *known, GError **error)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const EbEnvEntry *entry = entries->pdata[i];
+        const char *nearest;
+
+        if (g_strv_contains(known, entry->key))
+            continue;
+        nearest = eb_config_nearest(entry->key, known);
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.key", "line %u: %s is no key of this file%s%s%s", entry->line,
+                     entry->key, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "?)" : "");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* A TOML basic string. */
+static void
+add_string(GString *text, const char *value)
+{
+    g_string_append_c(text, '"');
+    for (const char *c = value; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            g_string_append_printf(text, "\\%c", *c);
+        else if ((guchar)*c < 0x20 || *c == 0x7f)
+            g_string_append_printf(text, "\\u%04x", (guchar)*c);
+        else
+            g_string_append_c(text, *c);
+    }
+    g_string_append_c(text, '"');
+}
+
+static void
+add_key(GString *text, const char *name, const char *value)
+{
+    if (value == NULL || *value == '\0')
+        return;
+    g_string_append_printf(text, "%s = ", name);
+    add_string(text, value);
+    g_string_append_c(text, '\n');
+}
+
+/* Words separated by commas or blanks. */
+static void
+add_list(GString *text, const char *name, const char *value)
+{
+    g_auto(GStrv) words = NULL;
+    guint n = 0;
+
+    if (value == NULL || *value == '\0')
+        return;
+    words = g_strsplit_set(value, ", \t", -1);
+    g_string_append_printf(text, "%s = [", name);
+    for (guint i = 0; words[i] != NULL; i++) {
+        if (*words[i] == '\0')
+            continue;
+        if (n++ > 0)
+            g_string_append(text, ", ");
+        add_string(text, words[i]);
+    }
+    g_string_append(text, "]\n");
+}
+
+/* A table is written when at least one of its keys was given. */
+static void
+add_table(GString *text, const char *name, const GString *body)
+{
+    if (body->len > 0)
+        g_string_append_printf(text, "\n[%s]\n%s", name, body->str);
+}
+
+static const char *
+base_url_of(const char *kind)
+{
+    for (guint i = 0; kind != NULL && i < G_N_ELEMENTS(KINDS); i++)
+        if (strcmp(KINDS[i].kind, kind) == 0)
+            return KINDS[i].base_url;
+    return NULL;
+}
+
+static gboolean
+is_name(const char *text)
+{
+    return *text != '\0' && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text);
+}
+
+static gboolean
+add_provider(GString *text, GPtrArray *entries, GError **error)
+{
+    const char *name = eb_env_file_lookup(entries, "ERRAND_PROVIDER");
+    const char *kind = eb_env_file_lookup(entries, "ERRAND_PROVIDER_KIND");
+    const char *url = eb_env_file_lookup(entries, "ERRAND_PROVIDER_BASE_URL");
+    g_autofree char *table = NULL;
+    g_autoptr(GString) body = g_string_new(NULL);
+
+    if (name == NULL && kind == NULL && url == NULL)
+        return TRUE;
+    if (kind == NULL || *kind == '\0')
+        kind = base_url_of(name) != NULL ? name : NULL;
+    if (base_url_of(kind) == NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "settings.provider",
+                     "ERRAND_PROVIDER_KIND must be anthropic, openai or gemini: it says which header carries the key");
+        return FALSE;
+    }
+    if (name == NULL || *name == '\0')
+        name = kind;
+    if (!is_name(name)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "settings.provider",
+                     "ERRAND_PROVIDER is a name of lower-case letters, digits and dashes");
+        return FALSE;
+    }
+    add_key(body, "kind", kind);
+    add_key(body, "base_url", url != NULL && *url != '\0' ? url : base_url_of(kind));
+    add_key(body, "key", "cred:model-key");
+    table = g_strconcat("provider.", name, NULL);
+    add_table(text, table, body);
+    return TRUE;
+}
+
+char *
+eb_settings_to_toml(GPtrArray *entries, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(EB_SETTINGS_MARK "\n");
+    g_autoptr(GString) session = g_string_new(NULL);
+    g_autoptr(GString) egress = g_string_new(NULL);
+    g_autoptr(GString) chat = g_string_new(NULL);
+    g_autoptr(GString) github = g_string_new(NULL);
+
+    if (!eb_settings_check_keys(entries, EB_SETTING_KEYS, error))
+        return NULL;
+    add_key(session, "agent", eb_env_file_lookup(entries, "ERRAND_AGENT"));
+    add_key(session, "model", eb_env_file_lookup(entries, "ERRAND_MODEL"));
+    add_key(session, "provider", eb_env_file_lookup(entries, "ERRAND_PROVIDER"));
+    add_table(text, "session", session);
+    add_list(egress, "allow", eb_env_file_lookup(entries, "ERRAND_EGRESS_ALLOW"));
+    add_table(text, "egress", egress);
+    if (!add_provider(text, entries, error))
+        return NULL;
+    add_key(chat, "channel_id", eb_env_file_lookup(entries, "ERRAND_CHAT_CHANNEL_ID"));
+    add_list(chat, "allowed_user_ids", eb_env_file_lookup(entries, "ERRAND_CHAT_ALLOWED_USER_IDS"));
+    add_list(chat, "operator_user_ids", eb_env_file_lookup(entries, "ERRAND_CHAT_OPERATOR_USER_IDS"));
+    add_table(text, "plugin.chat-discord", chat);
+    add_key(github, "user_name", eb_env_file_lookup(entries, "ERRAND_GITHUB_USER_NAME"));
+    add_key(github, "user_email", eb_env_file_lookup(entries, "ERRAND_GITHUB_USER_EMAIL"));
+    add_table(text, "plugin.github", github);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}

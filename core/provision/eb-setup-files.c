@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/provision/eb-settings-text.h"
+#include "core/provision/eb-setup-private.h"
+
+#define SETTINGS_FILE "/etc/errand-box/conf.d/50-setup.toml"
+
+/* What an operator hands over, or what is stored: bounded, wiped when freed. */
+typedef struct {
+    char *text;
+    gsize length;
+} Content;
+
+static void
+content_clear(Content *content)
+{
+    if (content->text != NULL)
+        explicit_bzero(content->text, content->length);
+    g_clear_pointer(&content->text, g_free);
+    content->length = 0;
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Content, content_clear)
+
+/* Reads a regular file through no symbolic link. @info: (out): of the descriptor that was read. */
+static gboolean
+read_content(const char *path, Content *content, struct stat *info, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    gboolean ok = fd >= 0 && fstat(fd, info) == 0;
+    gsize size;
+
+    if (ok && (!S_ISREG(info->st_mode) || info->st_size > EB_ENV_FILE_MAX_BYTES)) {
+        errno = S_ISREG(info->st_mode) ? EFBIG : EINVAL;
+        ok = FALSE;
+    }
+    if (ok) {
+        size = (gsize)info->st_size;
+        content->text = g_malloc0(size + 1);
+        while (content->length < size) {
+            gssize n = read(fd, content->text + content->length, size - content->length);
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                break;
+            content->length += (gsize)n;
+        }
+    }
+    if (!ok)
+        eb_set_error(error, errno == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "provision.file", "%s: %s", path,
+                     errno == ELOOP ? "is a symbolic link" : g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Replaces @path as a whole. Its directory may belong to an account that is not trusted with other files, so nothing
+ * there is followed. */
+static gboolean
+write_content(const char *path, const Content *content, mode_t mode, uid_t uid, gid_t gid, GError **error)
+{
+    g_autofree char *directory = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
+    g_autofree char *temporary = g_strdup_printf(".%s.%d", name, (int)getpid());
+    int dir = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = dir >= 0 ? openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    gboolean ok = fd >= 0 && write(fd, content->text, content->length) == (gssize)content->length &&
+                  fchown(fd, uid, gid) == 0 && fchmod(fd, mode) == 0 && fsync(fd) == 0 &&
+                  renameat(dir, temporary, dir, name) == 0;
+
+    if (!ok) {
+        eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", path, g_strerror(errno));
+        if (fd >= 0)
+            unlinkat(dir, temporary, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (dir >= 0)
+        close(dir);
+    return ok;
+}
+
+static gboolean
+same_file(const char *path, const Content *content, mode_t mode, uid_t uid)
+{
+    g_auto(Content) old = {0};
+    struct stat info;
+
+    return read_content(path, &old, &info, NULL) && (info.st_mode & 07777) == mode && info.st_uid == uid &&
+           old.length == content->length && memcmp(old.text, content->text, old.length) == 0;
+}
+
+/* Every key with its file position, never a value. */
+static char *
+list_keys(GPtrArray *entries)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < entries->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", ((EbEnvEntry *)entries->pdata[i])->key);
+    return g_string_free(text, FALSE);
+}
+
+static gboolean
+read_entries(const char *path, Content *content, struct stat *info, const char *const *known, GPtrArray **entries,
+             GError **error)
+{
+    if (!read_content(path, content, info, error))
+        return FALSE;
+    *entries = eb_env_file_parse(content->text, content->length, error);
+    if (*entries == NULL || !eb_settings_check_keys(*entries, known, error)) {
+        g_prefix_error(error, "%s: ", path);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- credentials --- */
+
+static gboolean
+load_credentials(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
+{
+    const char *path = self->options.creds_file;
+    struct stat info;
+
+    if (!read_entries(path, content, &info, EB_CREDENTIAL_KEYS, entries, error))
+        return FALSE;
+    if ((info.st_mode & 077) == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_CONFIG, "provision.open-credentials",
+                 "%s can be read by other accounts (mode %04o): chmod 600 it, and replace what others may have read",
+                 path, info.st_mode & 07777);
+    return FALSE;
+}
+
+static gboolean
+check_credentials(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autofree char *stored = g_build_filename(self->state_dir, "creds.env", NULL);
+    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(Content) content = {0};
+    g_autofree char *keys = NULL;
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    if (self->options.creds_file == NULL) {
+        if (g_file_test(stored, G_FILE_TEST_EXISTS))
+            eb_findings_note(findings, "stored earlier in %s", stored);
+        else
+            eb_findings_note(findings, "none given (--creds FILE)");
+        return TRUE;
+    }
+    if (!load_credentials(self, &content, &entries, error))
+        return FALSE;
+    keys = list_keys(entries);
+    if (!eb_setup_account_ids(self, &uid, &gid) || !same_file(stored, &content, 0600, uid))
+        eb_findings_change(findings, "store %s in %s (0600, %s)", entries->len > 0 ? keys : "an empty file", stored,
+                           self->account);
+    else
+        eb_findings_note(findings, "read %s", keys);
+    return TRUE;
+}
+
+static gboolean
+apply_credentials(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autofree char *stored = g_build_filename(self->state_dir, "creds.env", NULL);
+    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(Content) content = {0};
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    return load_credentials(self, &content, &entries, error) && eb_setup_account_ids(self, &uid, &gid) &&
+           write_content(stored, &content, 0600, uid, gid, error);
+}
+
+const EbSetupStep eb_setup_step_credentials = {
+    .id = "credentials",
+    .title = "credentials",
+    .undo = "rm STATE_DIR/creds.env",
+    .check = check_credentials,
+    .apply = apply_credentials,
+};
+
+/* --- settings --- */
+
+static const char *
+settings_path(EbSetup *self)
+{
+    return self->options.config_file != NULL ? self->options.config_file : SETTINGS_FILE;
+}
+
+static gboolean
+load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
+{
+    struct stat info;
+
+    if (!read_entries(self->options.env_file, content, &info, EB_SETTING_KEYS, entries, error))
+        return FALSE;
+    content_clear(content);
+    content->text = eb_settings_to_toml(*entries, error);
+    if (content->text == NULL) {
+        g_prefix_error(error, "%s: ", self->options.env_file);
+        return FALSE;
+    }
+    content->length = strlen(content->text);
+    return TRUE;
+}
+
+static gboolean
+check_settings(EbSetup *self, EbFindings *findings, GError **error)
+{
+    const char *path = settings_path(self);
+    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(Content) content = {0};
+    g_auto(Content) old = {0};
+    g_autofree char *keys = NULL;
+    struct stat info;
+
+    if (self->options.env_file == NULL) {
+        eb_findings_note(findings, "none given (--env FILE)");
+        return TRUE;
+    }
+    if (!load_settings(self, &content, &entries, error))
+        return FALSE;
+    keys = list_keys(entries);
+    if (same_file(path, &content, 0640, 0)) {
+        eb_findings_note(findings, "read %s", keys);
+        return TRUE;
+    }
+    if (read_content(path, &old, &info, NULL) && !g_str_has_prefix(old.text, EB_SETTINGS_MARK)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "provision.own-file",
+                     "%s was not written by setup: put the settings of %s there yourself, or name another file", path,
+                     self->options.env_file);
+        return FALSE;
+    }
+    eb_findings_change(findings, "write %s from %s (0640, root:%s)", path, keys, self->account);
+    return TRUE;
+}
+
+static gboolean
+apply_settings(EbSetup *self, EbFindings *findings, GError **error)
+{
+    const char *path = settings_path(self);
+    g_autofree char *directory = g_path_get_dirname(path);
+    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(Content) content = {0};
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    if (!load_settings(self, &content, &entries, error) || !eb_setup_account_ids(self, &uid, &gid))
+        return FALSE;
+    if (g_mkdir_with_parents(directory, 0755) < 0) {
+        eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", directory, g_strerror(errno));
+        return FALSE;
+    }
+    return write_content(path, &content, 0640, 0, gid, error);
+}
+
+const EbSetupStep eb_setup_step_settings = {
+    .id = "settings",
+    .title = "configuration",
+    .undo = "rm the file named",
+    .check = check_settings,
+    .apply = apply_settings,
+};

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "core/provision/eb-pool-plan.h"
+#include "core/provision/eb-run.h"
+#include "core/provision/eb-setup-private.h"
+
+/* What setup makes inside the container daemon: pool, project, its default profile, and the network entry that
+ * incus-user asks for. */
+
+#define CALL_MS 30000
+/* Formatting a loop file takes a second; a driver that cannot work was seen to take 32 s to say so. */
+#define POOL_MS 120000
+
+/* Looks an object up: TRUE with *@found NULL when it does not exist, or when a plan cannot look. */
+static gboolean
+look_up(EbSetup *self, const char *path, JsonNode **found, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+
+    *found = eb_provision_client_call(self->client, "GET", path, NULL, CALL_MS, &failure);
+    if (*found != NULL || g_error_matches(failure, EB_ERROR, EB_ERROR_NOT_FOUND) ||
+        (self->options.plan && (g_error_matches(failure, EB_ERROR, EB_ERROR_UNAVAILABLE) ||
+                                g_error_matches(failure, EB_ERROR, EB_ERROR_DENIED))))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return FALSE;
+}
+
+static gboolean
+call(EbSetup *self, const char *method, const char *path, JsonBuilder *body, guint deadline_ms, GError **error)
+{
+    g_autoptr(JsonNode) answer =
+        eb_provision_client_call(self->client, method, path, json_builder_get_root(body), deadline_ms, error);
+
+    return answer != NULL;
+}
+
+static void
+add(JsonBuilder *body, const char *name, const char *value)
+{
+    json_builder_set_member_name(body, name);
+    json_builder_add_string_value(body, value);
+}
+
+/* --- pool --- */
+
+static gboolean
+can_btrfs(EbSetup *self)
+{
+    g_autoptr(JsonNode) server = eb_provision_client_call(self->client, "GET", "/1.0", NULL, CALL_MS, NULL);
+    JsonArray *drivers =
+        eb_json_get_array(eb_json_get_object(eb_json_node_object(server), "environment"), "storage_supported_drivers");
+    g_autofree char *program = eb_run_find("mkfs.btrfs");
+    g_autofree char *systems = NULL;
+
+    if (program == NULL || access("/dev/loop-control", R_OK | W_OK) < 0)
+        return FALSE;
+    if (g_file_get_contents("/proc/filesystems", &systems, NULL, NULL) && strstr(systems, "\tbtrfs\n") == NULL) {
+        const char *modprobe[] = {"modprobe", self->options.plan ? "--dry-run" : "--", "btrfs", NULL};
+        if (!eb_run(modprobe, 15000, NULL, NULL))
+            return FALSE;
+    }
+    for (guint i = 0; drivers != NULL && i < json_array_get_length(drivers); i++)
+        if (g_strcmp0(eb_json_get_string(eb_json_array_object(drivers, i), "Name"), "btrfs") == 0)
+            return TRUE;
+    /* A plan before the daemon runs goes by the host alone. */
+    return server == NULL;
+}
+
+static guint64
+free_space(const char *path)
+{
+    g_autofree char *place = g_strdup(path);
+    struct statvfs info;
+
+    while (statvfs(place, &info) < 0 && strcmp(place, "/") != 0) {
+        char *parent = g_path_get_dirname(place);
+        g_free(place);
+        place = parent;
+    }
+    return (guint64)info.f_bavail * info.f_frsize;
+}
+
+/* Size the operator asks for, 0 when not. */
+static gboolean
+asked_size(EbSetup *self, guint64 *size, GError **error)
+{
+    const char *text = g_getenv("ERRAND_BOX_POOL_SIZE");
+    EbConfigSection *section = eb_config_section_get_child(eb_config_get_root(self->options.config), "provision");
+
+    *size = 0;
+    if (text != NULL && *text != '\0')
+        return eb_config_parse_size(text, size, error);
+    if (section == NULL)
+        return TRUE;
+    return eb_config_section_get_size(section, "pool_size", 0, 0, G_MAXUINT64, size, error);
+}
+
+static gboolean
+check_pool(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autofree char *path = eb_provision_path("/1.0/storage-pools/%s", self->pool);
+    g_autoptr(JsonNode) pool = NULL;
+    guint64 asked, size;
+
+    if (!look_up(self, path, &pool, error) || !asked_size(self, &asked, error))
+        return FALSE;
+    if (pool != NULL) {
+        const char *driver = eb_json_get_string(eb_json_node_object(pool), "driver");
+        if (g_strcmp0(driver, "dir") == 0)
+            eb_findings_degraded(findings,
+                                 "E-05: pool %s is a plain directory: disk limits of guests are not enforced "
+                                 "and a start copies the whole image",
+                                 self->pool);
+        else
+            eb_findings_note(findings, "pool %s, %s", self->pool, driver != NULL ? driver : "unknown driver");
+        return TRUE;
+    }
+    size = can_btrfs(self) ? eb_pool_plan_size(free_space(self->daemon_dir), asked) : 0;
+    if (size > 0) {
+        g_autofree char *text = g_format_size_full(size, G_FORMAT_SIZE_IEC_UNITS);
+        eb_findings_change(findings, "make the storage pool %s: btrfs in a sparse file of %s in %s/disks", self->pool,
+                           text, self->daemon_dir);
+    } else {
+        eb_findings_change(
+            findings,
+            "make the storage pool %s as a plain directory (E-05: this host has no btrfs, no loop device, "
+            "or less than %d GiB free)",
+            self->pool, (int)(EB_POOL_PLAN_MIN >> 30));
+    }
+    return TRUE;
+}
+
+static gboolean
+make_pool(EbSetup *self, const char *driver, guint64 size, GError **error)
+{
+    g_autoptr(JsonBuilder) body = json_builder_new();
+    g_autofree char *bytes = g_strdup_printf("%" G_GUINT64_FORMAT, size);
+
+    json_builder_begin_object(body);
+    add(body, "name", self->pool);
+    add(body, "driver", driver);
+    add(body, "description", "guests of errand-box");
+    json_builder_set_member_name(body, "config");
+    json_builder_begin_object(body);
+    if (size > 0)
+        add(body, "size", bytes);
+    json_builder_end_object(body);
+    json_builder_end_object(body);
+    return call(self, "POST", "/1.0/storage-pools", body, POOL_MS, error);
+}
+
+static gboolean
+apply_pool(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *path = eb_provision_path("/1.0/storage-pools/%s", self->pool);
+    g_autoptr(JsonNode) leftover = NULL;
+    guint64 asked, size;
+
+    if (!asked_size(self, &asked, error))
+        return FALSE;
+    size = can_btrfs(self) ? eb_pool_plan_size(free_space(self->daemon_dir), asked) : 0;
+    if (size > 0) {
+        if (make_pool(self, "btrfs", size, &failure))
+            return TRUE;
+        /* The daemon keeps no half of a pool it could not make, but a record may stay behind. */
+        leftover = eb_provision_client_call(self->client, "DELETE", path, NULL, CALL_MS, NULL);
+        eb_findings_degraded(findings, "btrfs does not work here (%s), so the pool is a plain directory",
+                             failure->message);
+    }
+    return make_pool(self, "dir", 0, error);
+}
+
+const EbSetupStep eb_setup_step_pool = {
+    .id = "pool",
+    .title = "storage pool",
+    .undo = "incus storage delete POOL, after its instances and images",
+    .check = check_pool,
+    .apply = apply_pool,
+};
+
+/* --- project --- */
+
+/* What every project of ours has, whatever the account and its directories are. */
+static const struct {
+    const char *key;
+    const char *value;
+} PROJECT_KEYS[] = {
+    {"features.images", "true"},
+    {"features.profiles", "true"},
+    {"features.storage.volumes", "true"},
+    {"limits.virtual-machines", "0"},
+    {"restricted", "true"},
+    {"restricted.backups", "block"},
+    {"restricted.snapshots", "block"},
+    {"restricted.containers.lowlevel", "block"},
+    {"restricted.containers.interception", "block"},
+    {"restricted.containers.nesting", "allow"},
+    {"restricted.containers.privilege", "isolated"},
+    {"restricted.devices.disk", "allow"},
+    {"restricted.devices.gpu", "block"},
+    {"restricted.devices.infiniband", "block"},
+    {"restricted.devices.nic", "block"},
+    {"restricted.devices.pci", "block"},
+    {"restricted.devices.proxy", "block"},
+    {"restricted.devices.unix-block", "block"},
+    {"restricted.devices.unix-char", "block"},
+    {"restricted.devices.unix-hotplug", "block"},
+    {"restricted.devices.usb", "block"},
+};
+
+/* (transfer full) (element-type utf8 utf8): NULL as long as the account does not exist. */
+static GHashTable *
+wanted_project(EbSetup *self)
+{
+    GHashTable *keys;
+    uid_t uid;
+    gid_t gid;
+
+    if (!eb_setup_account_ids(self, &uid, &gid))
+        return NULL;
+    keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (guint i = 0; i < G_N_ELEMENTS(PROJECT_KEYS); i++)
+        g_hash_table_insert(keys, g_strdup(PROJECT_KEYS[i].key), g_strdup(PROJECT_KEYS[i].value));
+    /* Not the account's home: its credentials and records are there. */
+    g_hash_table_insert(keys, g_strdup("restricted.devices.disk.paths"),
+                        g_strdup_printf("%s/sessions,%s/try,%s", self->state_dir, self->state_dir, self->project_root));
+    g_hash_table_insert(keys, g_strdup("restricted.idmap.uid"), g_strdup_printf("%u", (guint)uid));
+    g_hash_table_insert(keys, g_strdup("restricted.idmap.gid"), g_strdup_printf("%u", (guint)gid));
+    return keys;
+}
+
+static gboolean
+check_project(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autoptr(GHashTable) keys = wanted_project(self);
+    const char *name = eb_setup_get_project(self);
+    g_autoptr(JsonNode) project = NULL;
+    g_autofree char *path = NULL;
+    JsonObject *config;
+    GHashTableIter iter;
+    gpointer key, value;
+
+    if (keys == NULL || name == NULL) {
+        eb_findings_change(findings, "make the restricted project user-<uid of %s>", self->account);
+        return TRUE;
+    }
+    path = eb_provision_path("/1.0/projects/%s", name);
+    if (!look_up(self, path, &project, error))
+        return FALSE;
+    if (project == NULL) {
+        eb_findings_change(findings,
+                           "make the project %s, restricted: no network device, no proxy, no privileged guest, disks "
+                           "below %s/sessions, %s/try and %s alone",
+                           name, self->state_dir, self->state_dir, self->project_root);
+        return TRUE;
+    }
+    config = eb_json_get_object(eb_json_node_object(project), "config");
+    g_hash_table_iter_init(&iter, keys);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const char *is = eb_json_get_string(config, key);
+        if (g_strcmp0(is, value) != 0)
+            eb_findings_change(findings, "set %s of project %s to \"%s\" (is %s)", (const char *)key, name,
+                               (const char *)value, is != NULL ? is : "unset");
+    }
+    if (findings->changes->len == 0)
+        eb_findings_note(findings, "project %s", name);
+    return TRUE;
+}
+
+static gboolean
+apply_project(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autoptr(GHashTable) keys = wanted_project(self);
+    const char *name = eb_setup_get_project(self);
+    g_autofree char *path = eb_provision_path("/1.0/projects/%s", name);
+    g_autoptr(JsonNode) project = NULL;
+    g_autoptr(JsonBuilder) body = json_builder_new();
+    GHashTableIter iter;
+    gpointer key, value;
+
+    if (!look_up(self, path, &project, error))
+        return FALSE;
+    json_builder_begin_object(body);
+    if (project == NULL) {
+        add(body, "name", name);
+        add(body, "description", "guests of errand-box");
+    }
+    json_builder_set_member_name(body, "config");
+    json_builder_begin_object(body);
+    g_hash_table_iter_init(&iter, keys);
+    while (g_hash_table_iter_next(&iter, &key, &value))
+        add(body, key, value);
+    json_builder_end_object(body);
+    json_builder_end_object(body);
+    return project == NULL ? call(self, "POST", "/1.0/projects", body, CALL_MS, error)
+                           : call(self, "PATCH", path, body, CALL_MS, error);
+}
+
+const EbSetupStep eb_setup_step_project = {
+    .id = "project",
+    .title = "restricted project",
+    .undo = "incus project delete PROJECT, after its instances and images",
+    .check = check_project,
+    .apply = apply_project,
+};
+
+/* --- profile --- */
+
+static gboolean
+check_profile(EbSetup *self, EbFindings *findings, GError **error)
+{
+    const char *name = eb_setup_get_project(self);
+    g_autofree char *path = eb_provision_path("/1.0/profiles/default?project=%s", name != NULL ? name : "-");
+    g_autoptr(JsonNode) profile = NULL;
+    JsonObject *devices, *root;
+
+    if (name != NULL && !look_up(self, path, &profile, error))
+        return FALSE;
+    devices = eb_json_get_object(eb_json_node_object(profile), "devices");
+    root = eb_json_get_object(devices, "root");
+    if (root == NULL || g_strcmp0(eb_json_get_string(root, "pool"), self->pool) != 0 ||
+        g_strcmp0(eb_json_get_string(root, "path"), "/") != 0 || json_object_get_size(devices) != 1)
+        eb_findings_change(findings, "give the project's default profile a root disk on pool %s and nothing else",
+                           self->pool);
+    return TRUE;
+}
+
+static gboolean
+apply_profile(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autofree char *path = eb_provision_path("/1.0/profiles/default?project=%s", eb_setup_get_project(self));
+    g_autoptr(JsonBuilder) body = json_builder_new();
+
+    json_builder_begin_object(body);
+    add(body, "description", "a root disk, and no network device");
+    json_builder_set_member_name(body, "config");
+    json_builder_begin_object(body);
+    json_builder_end_object(body);
+    json_builder_set_member_name(body, "devices");
+    json_builder_begin_object(body);
+    json_builder_set_member_name(body, "root");
+    json_builder_begin_object(body);
+    add(body, "type", "disk");
+    add(body, "path", "/");
+    add(body, "pool", self->pool);
+    json_builder_end_object(body);
+    json_builder_end_object(body);
+    json_builder_end_object(body);
+    return call(self, "PUT", path, body, CALL_MS, error);
+}
+
+const EbSetupStep eb_setup_step_profile = {
+    .id = "profile",
+    .title = "default profile of the project",
+    .undo = "gone with the project",
+    .check = check_profile,
+    .apply = apply_profile,
+};
+
+/* --- network --- */
+
+/*
+ * incus-user makes a NAT bridge for all users unless a network of this name is there. An entry of type macvlan makes
+ * nothing on the host, needs no dnsmasq, and on lo leads nowhere; the project blocks network devices anyway.
+ */
+#define NETWORK "incusbr0"
+
+static gboolean
+check_network(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autoptr(JsonNode) network = NULL;
+
+    if (!look_up(self, "/1.0/networks/" NETWORK, &network, error))
+        return FALSE;
+    if (network == NULL || !eb_json_get_bool(eb_json_node_object(network), "managed", FALSE))
+        eb_findings_change(findings, "make the network entry " NETWORK
+                                     " that leads nowhere (without one incus-user would make a NAT bridge)");
+    return TRUE;
+}
+
+static gboolean
+apply_network(EbSetup *self, EbFindings *findings, GError **error)
+{
+    g_autoptr(JsonBuilder) body = json_builder_new();
+
+    json_builder_begin_object(body);
+    add(body, "name", NETWORK);
+    add(body, "type", "macvlan");
+    add(body, "description", "leads nowhere: keeps incus-user from making a bridge");
+    json_builder_set_member_name(body, "config");
+    json_builder_begin_object(body);
+    add(body, "parent", "lo");
+    json_builder_end_object(body);
+    json_builder_end_object(body);
+    return call(self, "POST", "/1.0/networks", body, CALL_MS, error);
+}
+
+const EbSetupStep eb_setup_step_network = {
+    .id = "network",
+    .title = "no network for guests",
+    .undo = "incus network delete " NETWORK,
+    .check = check_network,
+    .apply = apply_network,
+};
