@@ -196,10 +196,12 @@ is_wanted(const LoadPlan *plan, const EbPluginManifest *manifest)
         return FALSE;
     if (plan->only == NULL)
         return TRUE;
-    for (const char *const *name = plan->only; *name != NULL; name++) {
+    for (const char *const *item = plan->only; *item != NULL; item++) {
+        g_auto(GStrv) parts = g_strsplit(*item, ":", 2);
         EbExtensionPoint point;
 
-        if (eb_extension_point_from_string(*name, &point) && eb_plugin_manifest_implements(manifest, point, NULL))
+        if (eb_extension_point_from_string(parts[0], &point) &&
+            eb_plugin_manifest_implements(manifest, point, parts[1]))
             return TRUE;
     }
     return FALSE;

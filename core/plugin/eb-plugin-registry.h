@@ -54,7 +54,8 @@ typedef EbConfigSection *(*EbSectionLookup)(const char *name, gpointer user_data
  * @enabled (nullable = all) are opened and configured, required ones first. Never fails as a whole: each record has
  * its state and error, and what is enabled and nowhere found becomes a failed record of its own.
  * @dir: absolute; may be a symlink, nothing below it may
- * @only: (nullable): extension points to open for, e.g. the CLI's doctor opens doctor-check plugins alone
+ * @only: (nullable): what to open for: "POINT" or "POINT:NAME", e.g. the CLI's doctor opens "doctor-check" alone;
+ *   other plugins stay disabled, without an error
  *
  * Reads files and runs the plugins' create() and configure(); call it before giving up the right to read @dir.
  */
