@@ -8,7 +8,11 @@ G_BEGIN_DECLS
 /**
  * EbAcpClient: the client side of the Agent Client Protocol, version 1, with one agent on a pair of streams.
  *
- * One session an agent process. All memory fed by the agent is bounded: line 32 MiB, tool calls 4096 (oldest
+ * One session an agent process. A pending call holds a reference on the client: end the process, or tell
+ * eb_acp_client_agent_ended(), before letting it go. Calls fail with EB_ERROR_UNAVAILABLE "acp.agent-gone" when the agent ends (its last
+ * line of stderr is in the message) and EB_ERROR_TIMEOUT "acp.timeout" at their deadline (the message names the call);
+ * an error answer is "acp.auth-required", "acp.not-found", "acp.method-not-found", "acp.invalid", "acp.cancelled" or
+ * "acp.agent-error". All memory fed by the agent is bounded: line 32 MiB, tool calls 4096 (oldest
  * finished ones are forgotten), pending agent requests 64, text of one update as the line allows.
  *
  * Signals (all in the thread of creation):
@@ -92,6 +96,8 @@ GPtrArray *eb_acp_permission_get_options(EbAcpPermission *self);
 /** eb_acp_permission_answer: @option_id: (nullable): one that was offered; NULL = cancelled. Once. */
 gboolean eb_acp_permission_answer(EbAcpPermission *self, const char *option_id, GError **error);
 gboolean eb_acp_permission_is_open(EbAcpPermission *self);
+/** eb_acp_permission_get_raw: (transfer none): the request's params: _meta and what else an agent adds. */
+JsonObject *eb_acp_permission_get_raw(EbAcpPermission *self);
 
 /** eb_acp_client_new: (transfer full): takes references on the streams; @stderr_stream: (nullable) */
 EbAcpClient *eb_acp_client_new(GOutputStream *stdin_stream, GInputStream *stdout_stream, GInputStream *stderr_stream);
@@ -163,12 +169,28 @@ EbAcpTurn *eb_acp_client_prompt_finish(EbAcpClient *self, GAsyncResult *result, 
  */
 void eb_acp_client_cancel(EbAcpClient *self, guint abort_ms);
 
+/**
+ * eb_acp_client_steer_async: gives the running turn another message (agents with info.steer alone, during a turn);
+ * everything else is EB_ERROR_NOT_SUPPORTED "acp.steer" and the caller sends it as the next prompt.
+ */
+void eb_acp_client_steer_async(EbAcpClient *self, JsonArray *blocks, guint deadline_ms, GCancellable *cancellable,
+                               GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_acp_client_steer_finish(EbAcpClient *self, GAsyncResult *result, GError **error);
+
+/** eb_acp_client_in_turn: a prompt is at the agent and not answered, also one that was given up or aborted. */
 gboolean eb_acp_client_in_turn(EbAcpClient *self);
 /** eb_acp_client_get_idle_ms: milliseconds since the last byte from the agent. */
 guint64 eb_acp_client_get_idle_ms(EbAcpClient *self);
 /** eb_acp_client_get_stderr_tail: (transfer full): last lines of stderr, at most 2000 characters. */
 char *eb_acp_client_get_stderr_tail(EbAcpClient *self);
-/** eb_acp_client_close: closes stdin; pending calls fail when the agent is gone. */
+/** eb_acp_client_close: answers open permissions, closes stdin; pending calls fail when the agent is gone. */
 void eb_acp_client_close(EbAcpClient *self);
+/**
+ * eb_acp_client_agent_ended: the caller knows that the process is gone; @how: (nullable): "exited with status 1".
+ *
+ * What is still in the pipes is read for a short while (300 ms), also when some child holds them open; then every
+ * pending call fails with an error that has @how and the last line of stderr in it, and "closed" follows.
+ */
+void eb_acp_client_agent_ended(EbAcpClient *self, const char *how);
 
 G_END_DECLS
