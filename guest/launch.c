@@ -19,9 +19,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SOCKET_PATH "/opt/errand/run/model.sock"
+
+/* Another launcher's preparation takes a few milliseconds. */
+#define LOCK_RETRY_MS 5
+#define LOCK_PATIENCE_MS 10000
 
 /* One launcher prepares at a time: mounting twice would hide what the first agent has in /tmp. */
 static int
@@ -34,8 +39,14 @@ lock_preparation(void)
     if (lstat(LEASE_DIR, &info) < 0 || !S_ISDIR(info.st_mode) || info.st_uid != 0)
         diag_die("%s is not root's directory", LEASE_DIR);
     int fd = open(LEASE_DIR "/setup.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX) < 0)
-        diag_die("cannot lock the guest's preparation: %s", strerror(errno));
+    if (fd < 0)
+        diag_die("cannot open the preparation's lock: %s", strerror(errno));
+    for (int waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_RETRY_MS) {
+        const struct timespec pause = {.tv_nsec = LOCK_RETRY_MS * 1000000L};
+        if (errno != EWOULDBLOCK || waited_ms >= LOCK_PATIENCE_MS)
+            diag_die("cannot lock the guest's preparation: %s", strerror(errno));
+        nanosleep(&pause, NULL);
+    }
     return fd;
 }
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #define RELAY_FD 3           /* in the relay */
-#define KEEPER_LOCK_FD 4     /* in the keeper */
-#define KEEPER_LISTENER_FD 5 /* likewise */
+#define KEEPER_LOCK_FD 3     /* in the keeper */
+#define KEEPER_LISTENER_FD 4 /* likewise */
 #define KEEPER_FDS 64        /* out of the way while those are being set */
 #define LISTEN_QUEUE 4096
 #define RESPAWN_MIN_MS 20
