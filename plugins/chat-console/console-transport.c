@@ -3,6 +3,7 @@
 
 #include "console-lines.h"
 #include "console-show.h"
+#include "console-text.h"
 #include "console-writer.h"
 
 #include <string.h>
@@ -192,8 +193,10 @@ answer_by_policy(EbChatConsoleTransport *self, Ask *ask, const char *kind, const
 {
     const EbChatChoice *choice = console_choose_kind(ask->question, kind);
 
-    if (!self->settings.json && why != NULL)
-        write_text(self, STDERR_FILENO, g_strdup_printf("errand-box: %s: %s\n", ask->question->text, why), NULL, NULL);
+    if (!self->settings.json && why != NULL) {
+        g_autofree char *title = console_text_clean_line(ask->question->text, -1);
+        write_text(self, STDERR_FILENO, g_strdup_printf("errand-box: %s: %s\n", title, why), NULL, NULL);
+    }
     close_ask(self, ask, choice,
               choice == NULL ? eb_error_new(EB_ERROR_DENIED, "console.no-choice",
                                             "the question offers no way to %s, it is cancelled", kind)

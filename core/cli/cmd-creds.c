@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* Credentials by name. Values come in through stdin or a file, and never go out. */
+#include "core/cli/eb-cli-commands.h"
+#include "core/plugin/eb-credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+typedef struct {
+    GAsyncResult *result; /* (owned) (nullable) */
+    gboolean done;
+} Wait;
+
+static void
+ready(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Wait *wait = user_data;
+
+    wait->result = g_object_ref(result);
+    wait->done = TRUE;
+}
+
+static gboolean
+put(EbCli *cli, EbCredentialStore *store, const char *name, EbSecret *secret, GError **error)
+{
+    Wait wait = {0};
+
+    eb_credential_store_put_async(store, name, secret, NULL, ready, &wait);
+    eb_cli_wait(cli, &wait.done);
+    gboolean good = eb_credential_store_put_finish(store, wait.result, error);
+    g_object_unref(wait.result);
+    return good;
+}
+
+/* The store named by --store, else the first that takes values; @used: (out) (optional): its name */
+static gboolean
+put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret, const char **used, GError **error)
+{
+    const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
+
+    for (guint i = 0; i < stores->len; i++) {
+        const EbExtension *store = stores->pdata[i];
+        g_autoptr(GError) local = NULL;
+        if (wanted != NULL && strcmp(store->name, wanted) != 0)
+            continue;
+        *used = store->name;
+        if (put(cli, EB_CREDENTIAL_STORE(store->object), name, secret, &local))
+            return TRUE;
+        if (wanted == NULL && g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED))
+            continue;
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    eb_set_error(error, EB_ERROR_NOT_FOUND, "creds.store",
+                 wanted != NULL ? "there is no credential store \"%s\" (see [credentials] order)"
+                                : "no credential store that takes values is loaded%s (see [credentials] order)",
+                 wanted != NULL ? wanted : "");
+    return FALSE;
+}
+
+static int
+list(EbCli *cli, GPtrArray *stores)
+{
+    JsonArray *found = json_array_new();
+    int code = EB_EXIT_OK;
+
+    for (guint i = 0; i < stores->len; i++) {
+        const EbExtension *store = stores->pdata[i];
+        g_autofree char *where = eb_credential_store_describe(EB_CREDENTIAL_STORE(store->object));
+        g_autoptr(GError) error = NULL;
+        Wait wait = {0};
+        eb_credential_store_list_async(EB_CREDENTIAL_STORE(store->object), NULL, ready, &wait);
+        eb_cli_wait(cli, &wait.done);
+        g_auto(GStrv) names = eb_credential_store_list_finish(EB_CREDENTIAL_STORE(store->object), wait.result, &error);
+        g_object_unref(wait.result);
+        if (names == NULL)
+            code = eb_cli_fail(cli, where, error);
+        for (char **name = names; name != NULL && *name != NULL; name++) {
+            JsonObject *object = json_object_new();
+            json_object_set_string_member(object, "name", *name);
+            json_object_set_string_member(object, "store", store->name);
+            json_object_set_string_member(object, "where", where);
+            json_array_add_object_element(found, object);
+            if (!eb_cli_get_json(cli))
+                eb_cli_print(cli, "%-20s %s\n", *name, where);
+        }
+    }
+    if (!eb_cli_get_json(cli)) {
+        json_array_unref(found);
+        return code;
+    }
+    JsonObject *root = json_object_new();
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_object_set_array_member(root, "credentials", found);
+    json_node_take_object(node, root);
+    eb_cli_print_json(cli, node);
+    return code;
+}
+
+/* Somebody types the value: it is not shown. */
+static EbSecret *
+read_typed(const char *name, GError **error)
+{
+    struct termios before, quiet;
+    gboolean hidden = tcgetattr(STDIN_FILENO, &before) == 0;
+    char line[4096];
+    EbSecret *secret = NULL;
+
+    g_printerr("value of %s (not shown): ", name);
+    if (hidden) {
+        quiet = before;
+        quiet.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
+    }
+    ssize_t got = read(STDIN_FILENO, line, sizeof line);
+    if (hidden)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    g_printerr("\n");
+    while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
+        got--;
+    if (got > 0)
+        secret = eb_secret_new_take(name, line, (gsize)got, error);
+    else
+        eb_set_error(error, EB_ERROR_INVALID, "creds.empty", "an empty value");
+    explicit_bzero(line, sizeof line);
+    return secret;
+}
+
+static EbSecret *
+read_value(const char *name, const char *file, GError **error)
+{
+    EbSecret *secret;
+    int fd;
+
+    if (file == NULL && isatty(STDIN_FILENO) == 1)
+        return read_typed(name, error);
+    if (file == NULL)
+        return eb_secret_new_from_fd(name, STDIN_FILENO, error);
+    fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file, g_strerror(errno));
+        return NULL;
+    }
+    secret = eb_secret_new_from_fd(name, fd, error);
+    close(fd);
+    return secret;
+}
+
+static int
+set(EbCli *cli, GPtrArray *stores, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbSecret) secret = read_value(name, eb_cli_args_value(eb_cli_get_args(cli), "file"), &error);
+    const char *used = NULL;
+
+    if (secret == NULL || !put_somewhere(cli, stores, name, secret, &used, &error))
+        return eb_cli_fail(cli, "the credential is not kept", error);
+    if (!eb_cli_get_json(cli))
+        eb_cli_print(cli, "%s is kept in %s\n", name, used);
+    return EB_EXIT_OK;
+}
+
+static int
+drop(EbCli *cli, GPtrArray *stores, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
+    gboolean any = FALSE;
+
+    for (guint i = 0; i < stores->len; i++) {
+        const EbExtension *store = stores->pdata[i];
+        Wait wait = {0};
+        g_autoptr(GError) local = NULL;
+        if (wanted != NULL && strcmp(store->name, wanted) != 0)
+            continue;
+        eb_credential_store_remove_async(EB_CREDENTIAL_STORE(store->object), name, NULL, ready, &wait);
+        eb_cli_wait(cli, &wait.done);
+        if (eb_credential_store_remove_finish(EB_CREDENTIAL_STORE(store->object), wait.result, &local))
+            any = TRUE;
+        g_object_unref(wait.result);
+        /* Not there, or a store that is read-only: another one may have it. */
+        gboolean pass = g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED) ||
+                        g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND);
+        if (local != NULL && (!pass || error == NULL)) {
+            g_clear_error(&error);
+            error = g_steal_pointer(&local);
+            if (!pass)
+                return eb_cli_fail(cli, "the credential is not removed", error);
+        }
+    }
+    if (!any)
+        return eb_cli_fail(cli, error != NULL ? "the credential is not removed" : "no credential store is loaded",
+                           error);
+    if (!eb_cli_get_json(cli))
+        eb_cli_print(cli, "%s is removed\n", name);
+    return EB_EXIT_OK;
+}
+
+/* Reads @file whole into a buffer that the caller wipes. */
+static char *
+read_env_file(const char *file, gsize *length, GError **error)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat info;
+    char *text = NULL;
+
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file,
+                     fd < 0 ? g_strerror(errno) : "not a regular file");
+    } else if (info.st_size > EB_ENV_FILE_MAX_BYTES) {
+        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: longer than %d bytes", file, EB_ENV_FILE_MAX_BYTES);
+    } else {
+        text = g_malloc0((gsize)info.st_size + 1);
+        ssize_t got = read(fd, text, (gsize)info.st_size);
+        *length = got > 0 ? (gsize)got : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+static gboolean
+import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, GError **error)
+{
+    g_autofree char *name = eb_env_file_credential_for_key(entry->key);
+    const char *used = NULL;
+
+    if (name == NULL) {
+        eb_set_error(error, EB_ERROR_INVALID, "creds.key",
+                     "line %u: %s is no key of a credential (ERRAND_CHAT_TOKEN, ERRAND_PROVIDER_CREDENTIAL, "
+                     "ERRAND_GITHUB_TOKEN, ERRAND_CRED_NAME)",
+                     entry->line, entry->key);
+        return FALSE;
+    }
+    if (*entry->value == '\0')
+        return TRUE;
+    g_autoptr(EbSecret) secret = eb_secret_new_take(name, entry->value, strlen(entry->value), error);
+    if (secret == NULL || !put_somewhere(cli, stores, name, secret, &used, error))
+        return FALSE;
+    if (!eb_cli_get_json(cli))
+        eb_cli_print(cli, "%s is kept in %s\n", name, used);
+    return TRUE;
+}
+
+static int
+import(EbCli *cli, GPtrArray *stores, const char *file)
+{
+    g_autoptr(GError) error = NULL;
+    gsize length = 0;
+    char *text = read_env_file(file, &length, &error);
+    g_autoptr(GPtrArray) entries = text != NULL ? eb_env_file_parse(text, length, &error) : NULL;
+
+    if (text != NULL)
+        explicit_bzero(text, length);
+    g_free(text);
+    for (guint i = 0; entries != NULL && error == NULL && i < entries->len; i++)
+        import_entry(cli, stores, entries->pdata[i], &error);
+    if (error != NULL)
+        return eb_cli_fail(cli, "creds import", error);
+    return EB_EXIT_OK;
+}
+
+int
+eb_cmd_creds(EbCli *cli, int argc, char **argv)
+{
+    static const char *const only[] = {"credential-store", NULL};
+    g_autoptr(GError) error = NULL;
+    EbCliArgs *args = eb_cli_get_args(cli);
+    const char *verb = eb_cli_args_get_verb(args);
+    const char *operand = eb_cli_args_operands(args)[0];
+    EbPluginRegistry *registry = eb_cli_get_registry(cli, only, NULL, NULL, &error);
+
+    if (registry == NULL)
+        return eb_cli_fail(cli, "credentials cannot be reached", error);
+    g_autoptr(EbCredentials) credentials =
+        eb_credentials_new(registry, eb_config_get_credential_order(eb_cli_get_config(cli, NULL)));
+    g_autoptr(GPtrArray) stores = eb_credentials_get_stores(credentials);
+    if (strcmp(verb, "set") == 0)
+        return set(cli, stores, operand);
+    if (strcmp(verb, "remove") == 0)
+        return drop(cli, stores, operand);
+    if (strcmp(verb, "import") == 0)
+        return import(cli, stores, operand);
+    return list(cli, stores);
+}
