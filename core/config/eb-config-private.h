@@ -30,3 +30,6 @@ void eb_config_check_references(EbConfigSection *effective, const EbSessionConfi
 
 /** eb_config_check_plugin_names: a [plugin.X] one slip away from an enabled plugin without a table is refused. */
 void eb_config_check_plugin_names(EbConfigSection *root, const char *const *enabled, EbConfigProblems *problems);
+
+/** eb_config_provenance: (transfer full): "file:line" of @key, "default" for one nobody set. */
+char *eb_config_provenance(EbConfigSection *section, const char *key);

@@ -65,10 +65,10 @@ eb_config_check_dirs(EbConfigSection *effective, const char *state_dir, const ch
     }
     if (wrong == NULL)
         return;
-    g_autofree char *where = eb_config_section_where(service, "project_root");
-    if (g_str_has_prefix(where, EB_CONFIG_DEFAULT_FILE ":")) {
+    g_autofree char *where = eb_config_provenance(service, "project_root");
+    if (strcmp(where, EB_CONFIG_DEFAULT_FILE) == 0) {
         g_free(where);
-        where = eb_config_section_where(service, "state_dir");
+        where = eb_config_provenance(service, "state_dir");
     }
     eb_config_problems_add(problems, "%s: service.project_root: %s", where, wrong);
 }
@@ -160,7 +160,7 @@ check_provider(EbConfigSection *table, const EbSessionConfig *session, GPtrArray
         g_ptr_array_add(names, provider->name);
     }
     g_ptr_array_add(names, NULL);
-    g_autofree char *where = eb_config_section_where(table, "provider");
+    g_autofree char *where = eb_config_provenance(table, "provider");
     g_autofree char *shown = eb_log_escape(session->provider, -1, 60);
     const char *near = eb_config_nearest(session->provider, (const char *const *)names->pdata);
     eb_config_problems_add(problems, "%s: session.provider: there is no [provider.%s]%s%s%s", where, shown,
@@ -177,7 +177,7 @@ eb_config_check_references(EbConfigSection *effective, const EbSessionConfig *se
     if (session->provider != NULL)
         check_provider(table, session, providers, problems);
     if (complete && session->agent != NULL && !g_hash_table_contains(agents, session->agent)) {
-        g_autofree char *where = eb_config_section_where(table, "agent");
+        g_autofree char *where = eb_config_provenance(table, "agent");
         g_autofree char *what = eb_config_unknown_agent(agents, session->agent);
         eb_config_problems_add(problems, "%s: session.agent: %s", where, what);
     }

@@ -76,8 +76,8 @@ append_value(GString *out, const char *key, GVariant *value)
     }
 }
 
-static char *
-provenance(EbConfigSection *section, const char *key)
+char *
+eb_config_provenance(EbConfigSection *section, const char *key)
 {
     g_autofree char *where = eb_config_section_where(section, key);
     if (g_str_has_prefix(where, EB_CONFIG_DEFAULT_FILE ":"))
@@ -103,7 +103,7 @@ append_table(GString *out, EbConfigSection *section, const char *path)
     if (*path != '\0' && (keys->len > 0 || children->len == 0))
         g_string_append_printf(out, "%s[%s]\n", out->len > 0 ? "\n" : "", path);
     for (guint i = 0; i < keys->len; i++) {
-        g_autofree char *from = provenance(section, keys->pdata[i]);
+        g_autofree char *from = eb_config_provenance(section, keys->pdata[i]);
         append_key(out, keys->pdata[i]);
         g_string_append(out, " = ");
         append_value(out, keys->pdata[i], eb_config_section_get_value(section, keys->pdata[i]));
@@ -153,7 +153,7 @@ json_table(EbConfigSection *section, const char *path, JsonObject *from)
 
     for (guint i = 0; i < keys->len; i++) {
         g_autoptr(GString) name = g_string_new(NULL);
-        g_autofree char *where = provenance(section, keys->pdata[i]);
+        g_autofree char *where = eb_config_provenance(section, keys->pdata[i]);
         append_path(name, path, keys->pdata[i]);
         json_object_set_string_member(from, name->str, where);
         json_object_set_member(object, keys->pdata[i],
