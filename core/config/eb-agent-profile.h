@@ -7,10 +7,13 @@ G_BEGIN_DECLS
 
 /** EbAgentFile: a file placed in the agent's HOME by the launcher before each start. */
 typedef struct {
-    char *path; /* relative to HOME */
+    char *path; /* relative to HOME, without "." and ".." */
     guint mode;
     char *content; /* template, see eb_agent_profile_expand() */
+    char *dialect; /* (nullable): only when this one is spoken */
 } EbAgentFile;
+
+void eb_agent_file_free(EbAgentFile *file);
 
 /** EbModelVia: how the model is chosen. */
 typedef enum {
@@ -46,7 +49,21 @@ EbAgentProfile *eb_agent_profile_ref(EbAgentProfile *self);
 void eb_agent_profile_unref(EbAgentProfile *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbAgentProfile, eb_agent_profile_unref)
 
-/** eb_agent_profile_from_section: (transfer full) (nullable): reads a profile's table. */
+/** EB_AGENT_MEMORY_FLOOR: no real agent lives in less (some hang instead of failing); profiles may only ask for more. */
+#define EB_AGENT_MEMORY_FLOOR ((guint64)1024 * 1024 * 1024)
+
+/**
+ * eb_agent_profile_from_section: (transfer full) (nullable): reads a profile's table:
+ *
+ *   title, command, npm, dialects, unset, default_model, model_via ("env", "config", "argument"), model_argument,
+ *   min_memory, min_pids, start_timeout, eof, term, load_after_turn_unsafe
+ *   [env]              variables for every dialect
+ *   [dialect.NAME]     variables for one dialect
+ *   [[file]]           path, mode (octal text, default "0600"), content, dialect
+ *
+ * All problems are in one EB_ERROR_CONFIG, one a line, each with file and line. Templates are checked here, so that a
+ * misspelt ${name} is found when the configuration is read.
+ */
 EbAgentProfile *eb_agent_profile_from_section(const char *name, EbConfigSection *section, GError **error);
 
 /** eb_agent_profile_choose_dialect: (transfer none) (nullable): first dialect a provider of @provider_kind speaks. */
@@ -54,20 +71,36 @@ const char *eb_agent_profile_choose_dialect(EbAgentProfile *self, const char *pr
 
 /**
  * EbAgentVars: what templates may name: ${base_url} (http://127.0.0.1:PORT/provider/NAME), ${nonce}, ${model},
- * ${provider}, ${home}, ${workspace}. "$${" is a literal "${". An unknown name is an error.
+ * ${provider}, ${home}, ${workspace}. ${name?} is empty when there is none; "$${" is a literal "${". An unknown name is
+ * an error. Templates become JSON and TOML, so a value with quotes, backslashes or control characters is refused.
  */
 typedef struct {
-    const char *base_url;
-    const char *nonce;
-    const char *model;
-    const char *provider;
-    const char *home;
-    const char *workspace;
+    const char *base_url;  /* (nullable): no provider is routed */
+    const char *nonce;     /* (nullable) */
+    const char *model;     /* (nullable): the profile's default_model stands in for it */
+    const char *provider;  /* (nullable) */
+    const char *home;      /* (nullable) */
+    const char *workspace; /* (nullable) */
 } EbAgentVars;
-/** eb_agent_profile_expand: (transfer full) (nullable) */
+
+/** eb_agent_profile_expand: (transfer full) (nullable): EB_ERROR_CONFIG "agent.no-value" for a name without value. */
 char *eb_agent_profile_expand(const char *text, const EbAgentVars *vars, GError **error);
-/** eb_agent_profile_build_env: (transfer full) (nullable) (element-type utf8 utf8): for @dialect (nullable). */
+
+/**
+ * eb_agent_profile_build_env: (transfer full) (nullable) (element-type utf8 utf8): for @dialect (nullable).
+ *
+ * A variable whose template names the base URL, nonce or provider of a session without one, or that comes out empty,
+ * is left out: half a setting is worse than none. A missing model is EB_ERROR_CONFIG "agent.no-model" when a dialect
+ * is spoken.
+ */
 GHashTable *eb_agent_profile_build_env(EbAgentProfile *self, const char *dialect, const EbAgentVars *vars,
                                        GError **error);
+/** eb_agent_profile_build_files: (transfer full) (nullable) (element-type EbAgentFile): contents expanded, those of
+ *  other dialects left out; the same rules as for variables. */
+GPtrArray *eb_agent_profile_build_files(EbAgentProfile *self, const char *dialect, const EbAgentVars *vars,
+                                        GError **error);
+/** eb_agent_profile_build_command: (transfer full) (nullable) (array zero-terminated=1): with the model's argument when
+ *  there is a model and it is given that way. */
+char **eb_agent_profile_build_command(EbAgentProfile *self, const EbAgentVars *vars, GError **error);
 
 G_END_DECLS
