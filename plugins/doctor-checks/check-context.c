@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "check-context.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+char *
+dc_setting(EbConfigSection *settings, const char *key, const char *fallback)
+{
+    char *value = eb_config_section_get_string(settings, key, NULL, NULL);
+
+    if (value != NULL && *value == '\0')
+        g_clear_pointer(&value, g_free);
+    return value != NULL ? value : g_strdup(fallback);
+}
+
+char *
+dc_account(EbConfigSection *settings)
+{
+    return dc_setting(settings, "account", "errand");
+}
+
+/* One line of passwd(5). */
+static gboolean
+parse_account(const char *line, const char *name, guint *uid, guint *gid)
+{
+    g_auto(GStrv) fields = g_strsplit(line, ":", 7);
+
+    return g_strv_length(fields) >= 4 && strcmp(fields[0], name) == 0 && sscanf(fields[2], "%u", uid) == 1 &&
+           sscanf(fields[3], "%u", gid) == 1;
+}
+
+gboolean
+dc_account_ids(EbHost *host, EbConfigSection *settings, guint *uid, guint *gid)
+{
+    g_autofree char *name = dc_account(settings);
+    g_autofree char *text = eb_host_read_file(host, "/etc/passwd", NULL, NULL);
+    g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
+    const char *argv[] = {"getent", "passwd", name, NULL};
+    g_autofree char *entry = NULL;
+    int code = 1;
+
+    for (guint i = 0; lines[i] != NULL; i++)
+        if (parse_account(lines[i], name, uid, gid))
+            return TRUE;
+    /* Accounts may come from a directory service. */
+    entry = eb_host_run(host, argv, 2000, &code, NULL);
+    return entry != NULL && code == 0 && parse_account(entry, name, uid, gid);
+}
+
+char *
+dc_daemon_dir(EbHost *host)
+{
+    const char *other = eb_host_is_fixture(host) ? NULL : g_getenv("INCUS_DIR");
+
+    return g_strdup(other != NULL && *other != '\0' ? other : "/var/lib/incus");
+}
+
+char *
+dc_socket(EbHost *host, EbConfigSection *settings)
+{
+    g_autofree char *configured = dc_setting(settings, "backend.socket", NULL);
+    g_autofree char *directory = dc_daemon_dir(host);
+    gboolean root = eb_host_is_fixture(host) || geteuid() == 0;
+
+    if (configured != NULL)
+        return g_steal_pointer(&configured);
+    /* Root never uses the users' socket: incus-user would make a project for root. */
+    return g_build_filename(directory, root ? "unix.socket" : "unix.socket.user", NULL);
+}
+
+char *
+dc_project(EbHost *host, EbConfigSection *settings)
+{
+    char *project = dc_setting(settings, "backend.project", NULL);
+    guint uid, gid;
+
+    if (project == NULL && dc_account_ids(host, settings, &uid, &gid))
+        project = g_strdup_printf("user-%u", uid);
+    return project;
+}
+
+char *
+dc_pool(EbConfigSection *settings)
+{
+    return dc_setting(settings, "backend.pool", "errand");
+}
+
+JsonObject *
+dc_get(EbHost *host, EbConfigSection *settings, const char *request, const char *missing, EbCheckResult **skip)
+{
+    g_autofree char *socket = dc_socket(host, settings);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *body = eb_host_unix_http_get(host, socket, request, DC_CALL_MS, &error);
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *metadata;
+
+    if (body == NULL) {
+        if (missing != NULL && g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND) &&
+            eb_host_connect_unix(host, socket, DC_CALL_MS, NULL))
+            *skip = eb_check_result_new(EB_CHECK_FAIL, "%s", missing);
+        else
+            *skip = eb_check_result_new(EB_CHECK_SKIPPED, "incusd cannot be asked: %s", error->message);
+        return NULL;
+    }
+    node = eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, &error);
+    metadata = eb_json_get_object(eb_json_node_object(node), "metadata");
+    if (metadata == NULL) {
+        *skip = eb_check_result_new(EB_CHECK_SKIPPED, "the answer of incusd to %s is not understood", request);
+        return NULL;
+    }
+    return json_object_ref(metadata);
+}
+
+char *
+dc_request(const char *format, const char *name, const char *project)
+{
+    g_autofree char *escaped = g_uri_escape_string(name, NULL, FALSE);
+    g_autofree char *escaped_project = project != NULL ? g_uri_escape_string(project, NULL, FALSE) : NULL;
+    g_auto(GStrv) parts = g_strsplit(format, "%s", 2);
+    g_autofree char *path = g_strjoinv(escaped, parts);
+
+    return escaped_project != NULL ? g_strconcat(path, "?project=", escaped_project, NULL) : g_steal_pointer(&path);
+}
+
+gboolean
+dc_read_number(EbHost *host, const char *path, guint64 *value)
+{
+    g_autofree char *text = eb_host_read_file(host, path, NULL, NULL);
+    char *end;
+
+    if (text == NULL)
+        return FALSE;
+    *value = g_ascii_strtoull(text, &end, 10);
+    return end != text;
+}
+
+gboolean
+dc_parse_version(const char *text, DcVersion *version)
+{
+    *version = (DcVersion){0};
+    return text != NULL && sscanf(text, "%u.%u.%u", &version->major, &version->minor, &version->patch) >= 1;
+}
+
+gboolean
+dc_version_less(const DcVersion *version, guint major, guint minor, guint patch)
+{
+    if (version->major != major)
+        return version->major < major;
+    if (version->minor != minor)
+        return version->minor < minor;
+    return version->patch < patch;
+}
+
+gboolean
+dc_kernel(EbHost *host, DcVersion *version)
+{
+    g_autofree char *release = eb_host_uname_release(host);
+
+    return dc_parse_version(release, version);
+}
