@@ -17,15 +17,15 @@
 typedef struct {
     const char *name;      /* as asked for */
     const char *build;     /* below the build directory */
-    const char *installed; /* below libexec */
+    const char *installed; /* installed */
 } Program;
 
 static const Program guest_programs[] = {
-    {"launch", "guest/errand-box-launch", "errand-box-launch"},
-    {"relay", "guest/errand-box-relay", "errand-box-relay"},
-    {"init", "guest/errand-box-init", "errand-box-init"},
+    {"launch", "guest/launch", EB_DATA_DIR "/guest/launch"},
+    {"relay", "guest/relay", EB_DATA_DIR "/guest/relay"},
+    {"init", "guest/init", EB_DATA_DIR "/guest/init"},
 };
-static const Program broker_program = {"errand-box-broker", "errand-box-broker", "errand-box-broker"};
+static const Program broker_program = {"errand-box-broker", "errand-box-broker", EB_LIBEXEC_DIR "/errand-box-broker"};
 
 typedef struct {
     int fd; /* -1 and saved_errno */
@@ -109,8 +109,7 @@ find_build_dir(const char *exe)
 static void
 open_program(OpenFile *file, const Program *program, const char *build_dir)
 {
-    file->path = build_dir != NULL ? g_build_filename(build_dir, program->build, NULL)
-                                   : g_build_filename(EB_LIBEXEC_DIR, program->installed, NULL);
+    file->path = build_dir != NULL ? g_build_filename(build_dir, program->build, NULL) : g_strdup(program->installed);
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     file->saved_errno = file->fd < 0 ? errno : 0;
 }
@@ -215,5 +214,18 @@ eb_paths_get_guest_program(EbPaths *self, const char *name, GError **error)
         return file->bytes;
     }
     eb_set_error(error, EB_ERROR_INVALID, "paths.program", "there is no guest program \"%s\"", name);
+    return NULL;
+}
+
+const char *
+eb_paths_get_program_path(EbPaths *self, const char *name)
+{
+    g_return_val_if_fail(EB_IS_PATHS(self) && name != NULL, NULL);
+
+    if (strcmp(name, broker_program.name) == 0)
+        return self->broker.path;
+    for (guint i = 0; i < G_N_ELEMENTS(guest_programs); i++)
+        if (strcmp(guest_programs[i].name, name) == 0)
+            return self->guest[i].path;
     return NULL;
 }

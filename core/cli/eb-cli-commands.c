@@ -31,7 +31,6 @@ G_GNUC_UNUSED static const EbCliOption setup_options[] = {
     {"creds", 0, "FILE", FALSE, "creds.env with the credentials to keep"},
     {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
     {"plan", 0, NULL, FALSE, "print every change and make none"},
-    {"undo", 0, NULL, FALSE, "take back what setup made"},
     {"stop-daemons", 0, NULL, FALSE, "end the container daemons that setup started where no supervisor runs"},
     {NULL},
 };
@@ -40,7 +39,6 @@ G_GNUC_UNUSED static const EbCliOption doctor_options[] = {
     {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
     {"list", 0, NULL, FALSE, "say what is checked"},
     {"strict", 0, NULL, FALSE, "exit 3 when anything is degraded"},
-    {"claims", 0, NULL, FALSE, "which guarantees hold on this host"},
     {NULL},
 };
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-commands.h"
+#include "core/provision/eb-setup.h"
+
+#include <string.h>
+
+typedef struct {
+    EbCli *cli;
+    gint64 start;
+} Screen;
+
+static const char *
+color_of(EbSetupResult result)
+{
+    switch (result) {
+    case EB_SETUP_OK:
+        return "\033[2m";
+    case EB_SETUP_CHANGED:
+    case EB_SETUP_PLANNED:
+        return "\033[32m";
+    case EB_SETUP_DEGRADED:
+        return "\033[33m";
+    case EB_SETUP_FAILED:
+        return "\033[31m";
+    }
+    return "";
+}
+
+static void
+print_row(EbCli *cli, const EbSetupRow *row)
+{
+    gboolean color = eb_cli_get_color(cli);
+    g_auto(GStrv) lines = g_strsplit(row->detail, "\n", -1);
+
+    if (row->result == EB_SETUP_FAILED)
+        return; /* the error says it, on stderr */
+    eb_cli_print(cli, "%s%-9s%s %s", color ? color_of(row->result) : "", eb_setup_result_to_string(row->result),
+                 color ? "\033[0m" : "", row->title);
+    if (row->ms >= 1000)
+        eb_cli_print(cli, " (%.1f s)", row->ms / 1000.0);
+    eb_cli_print(cli, lines[0] != NULL && lines[1] == NULL && row->result == EB_SETUP_OK ? ": " : "\n");
+    for (guint i = 0; lines[i] != NULL; i++)
+        if (lines[1] == NULL && row->result == EB_SETUP_OK)
+            eb_cli_print(cli, "%s\n", lines[i]);
+        else if (*lines[i] != '\0')
+            eb_cli_print(cli, "          %s\n", lines[i]);
+    if (row->result == EB_SETUP_PLANNED && row->undo != NULL)
+        eb_cli_print(cli, "          undo: %s\n", row->undo);
+}
+
+static void
+on_progress(const char *text, const EbSetupRow *row, gpointer user_data)
+{
+    Screen *screen = user_data;
+
+    if (row == NULL)
+        g_printerr("[%3d s] %s\n", (int)((g_get_monotonic_time() - screen->start) / G_USEC_PER_SEC), text);
+    else if (!eb_cli_get_json(screen->cli))
+        print_row(screen->cli, row);
+}
+
+int
+eb_cmd_setup(EbCli *cli, int argc, char **argv)
+{
+    EbCliArgs *args = eb_cli_get_args(cli);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbSetup) setup = NULL;
+    Screen screen = {.cli = cli, .start = g_get_monotonic_time()};
+    EbSetupOptions options = {.config_file = eb_cli_get_config_file(cli),
+                              .creds_file = eb_cli_args_value(args, "creds"),
+                              .env_file = eb_cli_args_value(args, "env"),
+                              .plan = eb_cli_args_flag(args, "plan")};
+    gboolean ok;
+
+    options.config = eb_cli_get_config(cli, &error);
+    options.paths = options.config != NULL ? eb_cli_get_paths(cli, &error) : NULL;
+    if (options.paths == NULL)
+        return eb_cli_fail(cli, "setup", error);
+    setup = eb_setup_new(&options);
+    eb_setup_set_progress(setup, on_progress, &screen);
+    if (eb_cli_args_flag(args, "stop-daemons"))
+        return eb_setup_stop_daemons(setup, &error) ? EB_EXIT_OK : eb_cli_fail(cli, "stopping the daemons", error);
+    ok = eb_setup_run(setup, &error);
+    if (eb_cli_get_json(cli))
+        eb_cli_print_json(cli, eb_setup_to_json(setup));
+    return ok ? EB_EXIT_OK : eb_cli_fail(cli, "setup", error);
+}
