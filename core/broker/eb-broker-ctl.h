@@ -23,12 +23,15 @@ typedef struct {
     guint16 *ports;
     guint n_ports;
     gboolean allow_internal;
+    GBytes *ca_pem;       /* (nullable) (owned): certificates trusted beside the system's; read at start alone */
     guint16 relay_port;   /* the broker's own address as the guest sees it: 127.0.0.1:relay_port */
     GPtrArray *providers; /* (element-type EbBrokerProvider) (owned) */
 } EbBrokerRules;
 EbBrokerRules *eb_broker_rules_new(const char *session);
 void eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *kind, const char *base_url,
                                   EbSecret *key, EbSecret *nonce);
+/** eb_broker_rules_copy: (transfer full): secrets are shared, not copied. */
+EbBrokerRules *eb_broker_rules_copy(const EbBrokerRules *self);
 void eb_broker_rules_free(EbBrokerRules *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
 
@@ -38,10 +41,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
  * dies, ends it.
  *
  * Signals:
- *   "audit" (JsonObject *row): one connection: host, port, address, bytes_up, bytes_down, ms, decision, rule, provider.
+ *   "audit" (JsonObject *row): one connection or request: session, kind (connect, http, provider), host, port, address,
+ *       bytes_up, bytes_down, ms, decision ("allowed", "broken-off" or a refusal's code), status, rule, provider;
+ *       lost: rows missing before this one, when the service did not keep up.
  *   "denied" (const char *host, guint port, const char *code): first refusal of a host.
  *   "provider-error" (const char *provider, guint status, const char *text): e.g. 401: the operator's business.
- *   "died" (gboolean restarted, const char *why).
+ *   "died" (gboolean restarted, const char *why): @restarted: another one takes over under the same socket, within a
+ *       second; FALSE after too many deaths in a minute: connections wait unanswered until the session ends.
+ *   "degraded" (const char *what): the broker runs, but this host lacks a part of its sandbox.
  */
 #define EB_TYPE_BROKER_CTL (eb_broker_ctl_get_type())
 G_DECLARE_FINAL_TYPE(EbBrokerCtl, eb_broker_ctl, EB, BROKER_CTL, GObject)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * errand-box-broker: the only way out of one session's guest. Started by the service with one end of a socket pair as
+ * descriptor EB_BROKER_CONTROL_FD; everything it goes by arrives there, nothing by argument or environment.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libsoup/soup.h>
+
+#include "core/base/eb-sandbox.h"
+#include "core/base/eb-unix.h"
+#include "core/broker/eb-broker-link.h"
+#include "core/broker/eb-broker-resolver.h"
+#include "core/broker/eb-broker-sandbox.h"
+#include "core/broker/eb-broker.h"
+
+/* The service hands the listener over as soon as the process is there. */
+#define HELLO_WAIT_MS 10000
+/* Bytes of a bundle of certificates. */
+#define MAX_BUNDLE (8u << 20)
+
+static int
+fail(const GError *error)
+{
+    g_printerr("errand-box-broker: %s\n", error->message);
+    return 1;
+}
+
+static gboolean
+write_all(int fd, const char *bytes, gsize length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+
+        if (written <= 0)
+            return FALSE;
+        bytes += written;
+        length -= (gsize)written;
+    }
+    return TRUE;
+}
+
+/*
+ * Certificates of an operator's own, beside those of the system: GTlsFileDatabase reads one file, so both go into one
+ * that lives in memory.
+ */
+static GTlsDatabase *
+database_with(GBytes *ca, GError **error)
+{
+    static const char *const BUNDLES[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
+    eb_autofd int fd = memfd_create("ca", MFD_CLOEXEC);
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    gsize length;
+    const char *bytes = g_bytes_get_data(ca, &length);
+    gboolean good = fd >= 0;
+
+    for (gsize i = 0; good && i < G_N_ELEMENTS(BUNDLES); i++) {
+        g_autofree char *bundle = NULL;
+        gsize bundle_length;
+
+        if (!g_file_get_contents(BUNDLES[i], &bundle, &bundle_length, NULL) || bundle_length > MAX_BUNDLE)
+            continue;
+        good = write_all(fd, bundle, bundle_length) && write_all(fd, "\n", 1);
+        break;
+    }
+    if (!good || !write_all(fd, bytes, length)) {
+        eb_set_error(error, EB_ERROR_FAILED, "broker.ca", "cannot keep the certificates");
+        return NULL;
+    }
+    return g_tls_file_database_new(path, error);
+}
+
+/* Loads what is loaded on first use, while files can still be opened freely and there is one thread. */
+static GTlsDatabase *
+warm_up(GBytes *ca, GError **error)
+{
+    GTlsBackend *backend = g_tls_backend_get_default();
+    g_autoptr(SoupSession) session = NULL;
+
+    if (!g_tls_backend_supports_tls(backend)) {
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "broker.no-tls",
+                     "no TLS module is installed (package glib-networking)");
+        return NULL;
+    }
+    session = soup_session_new();
+    return ca != NULL ? database_with(ca, error) : g_tls_backend_get_default_database(backend);
+}
+
+static void
+service_gone(gpointer user_data)
+{
+    g_main_loop_quit(user_data);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GMainLoop) loop = NULL;
+    g_autoptr(GTlsDatabase) database = NULL;
+    g_autoptr(GResolver) inner = NULL;
+    g_autoptr(GResolver) judging = NULL;
+    g_autoptr(GBytes) ca = NULL;
+    g_autofree char *lacking = NULL;
+    EbBroker *broker;
+    struct stat info;
+    int listener = -1;
+
+    /* Before anything secret is received; an exec resets it. */
+    if (!eb_sandbox_harden(&error))
+        return fail(error);
+    /* splice(2) has no MSG_NOSIGNAL. */
+    signal(SIGPIPE, SIG_IGN);
+    eb_log_setup(0, FALSE);
+    if (argc != 1 || fstat(EB_BROKER_CONTROL_FD, &info) != 0 || !S_ISSOCK(info.st_mode)) {
+        g_printerr("errand-box-broker: started by errand-boxd alone (no arguments, a socket as descriptor %d)\n",
+                   EB_BROKER_CONTROL_FD);
+        return 2;
+    }
+    fcntl(EB_BROKER_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+    if (!eb_broker_link_receive_hello(EB_BROKER_CONTROL_FD, HELLO_WAIT_MS, &listener, &ca, &error))
+        return fail(error);
+    database = warm_up(ca, &error);
+    if (database == NULL)
+        return fail(error);
+    inner = g_resolver_get_default();
+    judging = eb_broker_resolver_new(inner);
+    g_resolver_set_default(judging);
+    if (!eb_broker_sandbox_enter(&lacking, &error))
+        return fail(error);
+    broker = eb_broker_new(NULL, inner, database, &error);
+    if (broker == NULL)
+        return fail(error);
+    loop = g_main_loop_new(NULL, FALSE);
+    broker->link = eb_broker_link_new(broker, EB_BROKER_CONTROL_FD, service_gone, loop);
+    eb_broker_set_listener(broker, listener);
+    eb_broker_link_send_ready(broker->link, lacking);
+    g_main_loop_run(loop);
+    /* The service is gone or wants the end: what is open ends with the process. */
+    _exit(0);
+}

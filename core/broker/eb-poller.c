@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/broker/eb-poller.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "core/base/eb-unix.h"
+
+/* Events taken in one turn: enough to spare system calls, few enough that the rest of the loop gets its turn. */
+#define BATCH 64
+
+struct _EbPoller {
+    GSource source;
+    int fd; /* (owned) */
+    gpointer tag;
+    GQueue queue;
+    int n_events; /* of the running batch; 0 outside */
+    struct epoll_event events[BATCH];
+};
+
+static gboolean
+poller_prepare(GSource *source, int *timeout)
+{
+    EbPoller *self = (EbPoller *)source;
+
+    *timeout = -1;
+    return self->queue.length > 0;
+}
+
+static gboolean
+poller_check(GSource *source)
+{
+    EbPoller *self = (EbPoller *)source;
+
+    return self->queue.length > 0 || g_source_query_unix_fd(source, self->tag) != 0;
+}
+
+static void
+run_queue(EbPoller *self)
+{
+    /* Only those that were waiting before; whoever requeues itself now waits for the next turn. */
+    for (guint left = self->queue.length; left > 0 && self->queue.length > 0; left--) {
+        EbWatch *watch = g_queue_peek_head(&self->queue);
+
+        g_queue_unlink(&self->queue, &watch->link);
+        watch->queued = FALSE;
+        watch->func(watch, 0);
+    }
+}
+
+static gboolean
+poller_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
+{
+    EbPoller *self = (EbPoller *)source;
+    int got;
+
+    run_queue(self);
+    got = epoll_wait(self->fd, self->events, BATCH, 0);
+    self->n_events = MAX(got, 0);
+    for (int i = 0; i < self->n_events; i++) {
+        EbWatch *watch = self->events[i].data.ptr;
+
+        if (watch != NULL)
+            watch->func(watch, self->events[i].events);
+    }
+    self->n_events = 0;
+    return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs poller_funcs = {
+    .prepare = poller_prepare,
+    .check = poller_check,
+    .dispatch = poller_dispatch,
+};
+
+EbPoller *
+eb_poller_new(GMainContext *context, GError **error)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    EbPoller *self;
+
+    if (fd < 0) {
+        eb_set_error(error, EB_ERROR_FAILED, "broker.epoll", "cannot make an epoll descriptor: %s", g_strerror(errno));
+        return NULL;
+    }
+    self = (EbPoller *)g_source_new(&poller_funcs, sizeof(EbPoller));
+    self->fd = fd;
+    g_queue_init(&self->queue);
+    self->tag = g_source_add_unix_fd(&self->source, fd, G_IO_IN);
+    g_source_set_static_name(&self->source, "eb-poller");
+    g_source_attach(&self->source, context);
+    return self;
+}
+
+void
+eb_poller_free(EbPoller *self)
+{
+    if (self == NULL)
+        return;
+    g_source_destroy(&self->source);
+    eb_fd_clear(&self->fd);
+    g_source_unref(&self->source);
+}
+
+gboolean
+eb_poller_add(EbPoller *self, EbWatch *watch, int fd, guint32 events, EbWatchFunc func, gpointer data)
+{
+    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = watch};
+
+    watch->fd = fd;
+    watch->func = func;
+    watch->data = data;
+    watch->queued = FALSE;
+    watch->link.data = watch;
+    watch->link.prev = watch->link.next = NULL;
+    watch->added = epoll_ctl(self->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return watch->added;
+}
+
+gboolean
+eb_poller_modify(EbPoller *self, EbWatch *watch, guint32 events)
+{
+    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = watch};
+
+    return epoll_ctl(self->fd, EPOLL_CTL_MOD, watch->fd, &event) == 0;
+}
+
+static void
+forget(EbPoller *self, EbWatch *watch)
+{
+    if (watch->queued)
+        g_queue_unlink(&self->queue, &watch->link);
+    watch->queued = FALSE;
+    watch->added = FALSE;
+    /* The running batch may still hold an event of it, and its memory goes now. */
+    for (int i = 0; i < self->n_events; i++) {
+        if (self->events[i].data.ptr == watch)
+            self->events[i].data.ptr = NULL;
+    }
+}
+
+void
+eb_poller_remove(EbPoller *self, EbWatch *watch)
+{
+    if (watch->added)
+        epoll_ctl(self->fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    forget(self, watch);
+}
+
+void
+eb_poller_close(EbPoller *self, EbWatch *watch)
+{
+    forget(self, watch);
+    /* No descriptor here is ever duplicated, so closing takes it out of the epoll set. */
+    eb_fd_clear(&watch->fd);
+}
+
+void
+eb_poller_requeue(EbPoller *self, EbWatch *watch)
+{
+    if (watch->queued || !watch->added)
+        return;
+    watch->queued = TRUE;
+    g_queue_push_tail_link(&self->queue, &watch->link);
+}

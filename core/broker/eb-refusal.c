@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/broker/eb-refusal.h"
+
+#include <string.h>
+
+#define HOW_CLIENT "the client sent something this broker does not take; another client or option may help"
+#define HOW_RETRY "try again later; if it stays, tell an operator"
+#define HOW_OPERATOR "an operator of errand-box must look at the provider's configuration"
+
+typedef struct {
+    const char *token;
+    guint status;
+    const char *reason;
+    const char *how;
+} Wording;
+
+static const Wording WORDINGS[EB_REFUSAL_N] = {
+    [EB_REFUSAL_NONE] = {"none", 200, "", ""},
+    [EB_REFUSAL_BAD_REQUEST] = {"bad-request", 400, "the request is not well-formed HTTP/1.1", HOW_CLIENT},
+    [EB_REFUSAL_HEAD_TOO_LARGE] = {"head-too-large", 431, "the request's head is too large", HOW_CLIENT},
+    [EB_REFUSAL_TARGET_TOO_LONG] = {"target-too-long", 414, "the request's target is too long", HOW_CLIENT},
+    [EB_REFUSAL_HEAD_TIMEOUT] = {"head-timeout", 408, "the request did not arrive in time", HOW_CLIENT},
+    [EB_REFUSAL_METHOD] = {"method-not-allowed", 405, "this method is not forwarded", HOW_CLIENT},
+    [EB_REFUSAL_UPGRADE] = {"upgrade-not-allowed", 501, "protocol upgrades are not forwarded", HOW_CLIENT},
+    [EB_REFUSAL_EXPECTATION] = {"expectation-failed", 417, "only the expectation 100-continue is known", HOW_CLIENT},
+    [EB_REFUSAL_SCHEME] = {"scheme-not-allowed", 400, "only http targets are forwarded; https goes through CONNECT",
+                           HOW_CLIENT},
+    [EB_REFUSAL_NOT_FOUND] = {"not-found", 404, "the broker serves /provider/NAME/ and proxy requests alone",
+                              HOW_CLIENT},
+    [EB_REFUSAL_PROVIDER_UNKNOWN] = {"provider-unknown", 404, "this session has no such provider",
+                                     "an operator can add a [provider.NAME] table to the configuration"},
+    [EB_REFUSAL_NONCE] = {"nonce-refused", 401, "the key presented is not this session's",
+                          "use the key that the session's environment gives; keys of other sessions do not work"},
+    [EB_REFUSAL_HOST] = {"host-not-allowed", 403, "this host is not on the session's list",
+                         "ask for it in the session's thread, or an operator adds it to [egress] allow"},
+    [EB_REFUSAL_PORT] = {"port-not-allowed", 403, "this port is not open to sessions",
+                         "an operator can add it to [egress] ports"},
+    [EB_REFUSAL_INTERNAL] = {"internal-address", 403, "this is an internal address",
+                             "an operator can set [egress] allow_internal and list the address itself; a name that "
+                             "resolves to an internal address is never reached"},
+    [EB_REFUSAL_CLOSED] = {"egress-closed", 403, "this session reaches its model provider alone",
+                           "an operator can set [egress] mode to \"proxy\" and list hosts"},
+    [EB_REFUSAL_RESOLVE] = {"name-not-resolved", 502, "the host's name does not resolve", HOW_RETRY},
+    [EB_REFUSAL_RESOLVE_TIMEOUT] = {"name-timeout", 504, "the host's name did not resolve in time", HOW_RETRY},
+    [EB_REFUSAL_CONNECT] = {"connect-failed", 502, "the host refused the connection", HOW_RETRY},
+    [EB_REFUSAL_CONNECT_TIMEOUT] = {"connect-timeout", 504, "the host did not answer in time", HOW_RETRY},
+    [EB_REFUSAL_TLS] = {"certificate-refused", 502, "the provider's certificate is not trusted", HOW_OPERATOR},
+    [EB_REFUSAL_FIRST_BYTE_TIMEOUT] = {"answer-timeout", 504, "no answer began in time", HOW_RETRY},
+    [EB_REFUSAL_UPSTREAM] = {"upstream-failed", 502, "the connection to the host broke", HOW_RETRY},
+    [EB_REFUSAL_BUSY] = {"too-many-connections", 503, "this session has too many connections open",
+                         "close some, or wait a moment"},
+};
+
+void
+eb_refusal_set(EbRefusal *self, EbRefusalCode code, const char *host, const char *detail)
+{
+    self->code = code;
+    g_strlcpy(self->host, host != NULL ? host : "", sizeof self->host);
+    self->detail = detail;
+}
+
+void
+eb_refusal_set_target(EbRefusal *self, EbRefusalCode code, const EbTarget *target, const char *detail)
+{
+    g_autofree char *host = eb_target_format(target);
+
+    eb_refusal_set(self, code, host, detail);
+}
+
+EbRefusalCode
+eb_refusal_from_verdict(EbVerdict verdict)
+{
+    switch (verdict) {
+    case EB_VERDICT_ALLOWED:
+        return EB_REFUSAL_NONE;
+    case EB_VERDICT_PORT:
+        return EB_REFUSAL_PORT;
+    case EB_VERDICT_INTERNAL:
+        return EB_REFUSAL_INTERNAL;
+    case EB_VERDICT_CLOSED:
+        return EB_REFUSAL_CLOSED;
+    case EB_VERDICT_HOST:
+    default:
+        return EB_REFUSAL_HOST;
+    }
+}
+
+const char *
+eb_refusal_token(EbRefusalCode code)
+{
+    return WORDINGS[code].token;
+}
+
+guint
+eb_refusal_status(EbRefusalCode code)
+{
+    return WORDINGS[code].status;
+}
+
+gboolean
+eb_refusal_is_policy(EbRefusalCode code)
+{
+    return code == EB_REFUSAL_HOST || code == EB_REFUSAL_PORT || code == EB_REFUSAL_INTERNAL ||
+           code == EB_REFUSAL_CLOSED || code == EB_REFUSAL_PROVIDER_UNKNOWN || code == EB_REFUSAL_NONCE;
+}
+
+const char *
+eb_http_reason_phrase(guint status)
+{
+    static const struct {
+        guint status;
+        const char *phrase;
+    } PHRASES[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {304, "Not Modified"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {529, "Overloaded"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(PHRASES); i++) {
+        if (PHRASES[i].status == status)
+            return PHRASES[i].phrase;
+    }
+    return "Status";
+}
+
+static JsonNode *
+build_body(const EbRefusal *self, const Wording *wording)
+{
+    g_autoptr(JsonObject) error = json_object_new();
+    g_autoptr(JsonObject) body = json_object_new();
+    g_autofree char *reason = NULL;
+    g_autofree char *message = NULL;
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+
+    reason =
+        self->detail != NULL ? g_strdup_printf("%s: %s", wording->reason, self->detail) : g_strdup(wording->reason);
+    json_object_set_string_member(body, "code", wording->token);
+    json_object_set_string_member(body, "reason", reason);
+    if (self->host[0] != '\0')
+        json_object_set_string_member(body, "host", self->host);
+    else
+        json_object_set_null_member(body, "host");
+    json_object_set_string_member(body, "how", wording->how);
+    /* The clients of the model providers show error.message and nothing else. */
+    message = g_strdup_printf("errand-box refused%s%s: %s (%s)", self->host[0] != '\0' ? " " : "", self->host, reason,
+                              wording->how);
+    json_object_set_string_member(error, "type", wording->token);
+    json_object_set_string_member(error, "message", message);
+    json_object_set_object_member(body, "error", g_steal_pointer(&error));
+    json_node_set_object(node, body);
+    return node;
+}
+
+GString *
+eb_refusal_response(const EbRefusal *self, gboolean keep_alive, gboolean head_only)
+{
+    const Wording *wording = &WORDINGS[self->code];
+    g_autoptr(JsonNode) node = build_body(self, wording);
+    gsize length = 0;
+    g_autofree char *body = eb_json_write(node, &length);
+    GString *text = g_string_sized_new(512);
+
+    g_string_append_printf(text, "HTTP/1.1 %u %s\r\n", wording->status, eb_http_reason_phrase(wording->status));
+    g_string_append_printf(text, "Content-Type: application/json\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n", length);
+    g_string_append_printf(text, "X-Errand-Box-Refused: %s\r\nCache-Control: no-store\r\n", wording->token);
+    g_string_append(text, keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+    if (!head_only)
+        g_string_append_len(text, body, (gssize)length);
+    return text;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/broker/eb-route.h"
+
+#include <string.h>
+
+#define PREFIX "/provider/"
+
+/* Every header a credential is carried in by any kind of provider, and what could stand for one. */
+static const char *const CREDENTIAL_HEADERS[] = {
+    "authorization", "x-api-key", "x-goog-api-key", "api-key", "x-auth-token", "proxy-authorization", "cookie",
+};
+
+/* What tells an upstream about the way a request came, which is nobody's business outside. */
+static const char *const TRACE_HEADERS[] = {
+    "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip",
+};
+
+static gboolean
+is_listed(const char *name, const char *const *list, gsize n)
+{
+    for (gsize i = 0; i < n; i++) {
+        if (g_ascii_strcasecmp(name, list[i]) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void
+eb_route_clear(EbRoute *self)
+{
+    g_clear_pointer(&self->path, g_free);
+}
+
+gboolean
+eb_route_header_passes(const EbRoute *route, const EbHttpHeader *header)
+{
+    if (header->hop || is_listed(header->name, TRACE_HEADERS, G_N_ELEMENTS(TRACE_HEADERS)))
+        return FALSE;
+    if (route->kind != EB_ROUTE_PROVIDER)
+        return TRUE;
+    /* The key is looked for in what comes back, so that must not be compressed. */
+    if (g_ascii_strcasecmp(header->name, "accept-encoding") == 0)
+        return FALSE;
+    return !is_listed(header->name, CREDENTIAL_HEADERS, G_N_ELEMENTS(CREDENTIAL_HEADERS));
+}
+
+/* --- paths --- */
+
+/* Length of one character of a path as a server may read it: itself, or %XX for a dot or a slash. */
+static gsize
+decode_one(const char *text, char *c)
+{
+    int high, low;
+
+    *c = text[0];
+    if (text[0] != '%')
+        return 1;
+    high = g_ascii_xdigit_value(text[1]);
+    low = high >= 0 ? g_ascii_xdigit_value(text[2]) : -1;
+    if (high < 0 || low < 0)
+        return 0;
+    *c = (char)(high * 16 + low);
+    return 3;
+}
+
+/* A dot segment, plain or escaped, would let a server see another path than we do, as would what it decodes twice. */
+static gboolean
+path_is_plain(const char *path, gsize length)
+{
+    gsize dots = 0, others = 0;
+
+    for (gsize at = 0; at <= length;) {
+        char c = '/';
+        gsize step = 1;
+
+        if (at < length) {
+            step = decode_one(path + at, &c);
+            if (step == 0 || at + step > length)
+                return FALSE;
+            if (step == 3 && (c == '\\' || c == '%' || (guchar)c < ' '))
+                return FALSE;
+        }
+        if (c == '/') {
+            if (others == 0 && (dots == 1 || dots == 2))
+                return FALSE;
+            dots = others = 0;
+        } else if (c == '.') {
+            dots++;
+        } else {
+            others++;
+        }
+        at += step;
+    }
+    return TRUE;
+}
+
+static gboolean
+is_version(const char *segment, gsize length)
+{
+    return length >= 2 && segment[0] == 'v' && g_ascii_isdigit(segment[1]);
+}
+
+char *
+eb_route_join(const char *base_path, const char *rest)
+{
+    const char *query = strchr(rest, '?'), *last = strrchr(base_path, '/');
+    gsize length = query != NULL ? (gsize)(query - rest) : strlen(rest);
+    gsize version;
+
+    if (!path_is_plain(rest, length))
+        return NULL;
+    version = last != NULL ? strlen(last + 1) : 0;
+    if (version > 0 && is_version(last + 1, version) && strncmp(rest + 1, last + 1, version) == 0 &&
+        (rest[1 + version] == '/' || rest[1 + version] == '\0' || rest[1 + version] == '?'))
+        rest += 1 + version;
+    if (base_path[0] == '\0' && rest[0] != '/')
+        return g_strconcat("/", rest, NULL);
+    return g_strconcat(base_path, rest, NULL);
+}
+
+/* --- the nonce --- */
+
+static const char *
+bearer_token(const char *value)
+{
+    if (g_ascii_strncasecmp(value, "bearer ", 7) != 0)
+        return NULL;
+    for (value += 7; *value == ' ';)
+        value++;
+    return value;
+}
+
+static gboolean
+header_holds_nonce(const EbHttpHeader *header, EbSecret *nonce)
+{
+    const char *value = NULL;
+
+    if (g_ascii_strcasecmp(header->name, "authorization") == 0)
+        value = bearer_token(header->value);
+    else if (g_ascii_strcasecmp(header->name, "x-api-key") == 0 ||
+             g_ascii_strcasecmp(header->name, "x-goog-api-key") == 0 ||
+             g_ascii_strcasecmp(header->name, "api-key") == 0)
+        value = header->value;
+    return value != NULL && eb_secret_equal_bytes(nonce, value, strlen(value));
+}
+
+static gboolean
+is_key_parameter(const char *parameter, gsize length)
+{
+    gsize at = 0;
+
+    for (const char *expected = "key"; *expected != '\0'; expected++) {
+        char c;
+        gsize step = at < length ? decode_one(parameter + at, &c) : 0;
+
+        if (step == 0 || g_ascii_tolower(c) != *expected)
+            return FALSE;
+        at += step;
+    }
+    return at == length || parameter[at] == '=';
+}
+
+/* Takes every key= out of the query of @path; TRUE when one of them was the nonce. */
+static gboolean
+take_key_parameters(char *path, EbSecret *nonce)
+{
+    char *query = strchr(path, '?');
+    gboolean found = FALSE, first = TRUE;
+    char *to, *from;
+
+    if (query == NULL)
+        return FALSE;
+    to = from = query + 1;
+    while (*from != '\0') {
+        gsize length = strcspn(from, "&");
+        gboolean more = from[length] != '\0';
+
+        if (is_key_parameter(from, length)) {
+            const char *value = memchr(from, '=', length);
+
+            if (value != NULL) {
+                value++;
+                found = eb_secret_equal_bytes(nonce, value, length - (gsize)(value - from)) || found;
+            }
+        } else {
+            if (!first)
+                *to++ = '&';
+            memmove(to, from, length);
+            to += length;
+            first = FALSE;
+        }
+        from += length + (more ? 1 : 0);
+    }
+    *to = '\0';
+    if (first)
+        *query = '\0';
+    return found;
+}
+
+/* --- deciding --- */
+
+static void
+route_provider(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *route)
+{
+    const char *name = request->path + strlen(PREFIX);
+    gsize length = strcspn(name, "/?");
+    const char *rest = name + length;
+    EbProvider *provider = eb_broker_config_find(config, name, length);
+    g_autofree char *slashed = NULL;
+    g_autofree char *shown = NULL;
+    gboolean known;
+
+    route->kind = EB_ROUTE_REFUSE;
+    if (provider == NULL) {
+        shown = g_strndup(name, MIN(length, EB_HOST_MAX));
+        eb_refusal_set(&route->refusal, EB_REFUSAL_PROVIDER_UNKNOWN, shown, NULL);
+        return;
+    }
+    route->provider = provider;
+    route->target = provider->host;
+    /* Agents ask for the root first, without a key, to see whether anybody is there. */
+    if ((request->method == EB_HTTP_HEAD || request->method == EB_HTTP_GET) &&
+        (rest[0] == '\0' || strcmp(rest, "/") == 0)) {
+        route->kind = EB_ROUTE_PROBE;
+        return;
+    }
+    if (rest[0] != '/')
+        rest = slashed = g_strconcat("/", rest, NULL);
+    route->path = eb_route_join(provider->base_path, rest);
+    if (route->path == NULL) {
+        eb_refusal_set(&route->refusal, EB_REFUSAL_BAD_REQUEST, provider->name, "the path holds a dot segment");
+        return;
+    }
+    known = take_key_parameters(route->path, provider->nonce);
+    for (guint i = 0; i < request->n_headers; i++)
+        known = header_holds_nonce(&request->headers[i], provider->nonce) || known;
+    if (!known) {
+        eb_refusal_set(&route->refusal, EB_REFUSAL_NONCE, provider->name, NULL);
+        return;
+    }
+    route->kind = EB_ROUTE_PROVIDER;
+}
+
+static void
+route_own(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *route)
+{
+    if (g_str_has_prefix(request->path, PREFIX)) {
+        route_provider(config, request, route);
+        return;
+    }
+    route->kind = EB_ROUTE_REFUSE;
+    eb_refusal_set(&route->refusal, EB_REFUSAL_NOT_FOUND, NULL, NULL);
+}
+
+void
+eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean inner, EbRoute *route)
+{
+    gboolean own;
+    EbRefusalCode code;
+
+    memset(route, 0, sizeof *route);
+    if (request->form == EB_HTTP_ORIGIN) {
+        route_own(config, request, route);
+        return;
+    }
+    route->target = request->host;
+    own = eb_target_is_own(&request->host, config->relay_port);
+    if (inner && !(own && request->form == EB_HTTP_ABSOLUTE)) {
+        eb_refusal_set(&route->refusal, EB_REFUSAL_METHOD, NULL, "this connection leads to the broker itself");
+        return;
+    }
+    if (own && request->form == EB_HTTP_ABSOLUTE) {
+        route_own(config, request, route);
+        return;
+    }
+    if (own) {
+        route->kind = EB_ROUTE_OWN;
+        return;
+    }
+    code = eb_refusal_from_verdict(eb_policy_judge(config->policy, &request->host, &route->rule));
+    if (code != EB_REFUSAL_NONE) {
+        eb_refusal_set_target(&route->refusal, code, &request->host, NULL);
+        return;
+    }
+    route->kind = request->form == EB_HTTP_AUTHORITY ? EB_ROUTE_TUNNEL : EB_ROUTE_FORWARD;
+    if (route->kind == EB_ROUTE_FORWARD)
+        route->path = g_strdup(request->path);
+}
