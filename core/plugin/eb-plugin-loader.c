@@ -3,8 +3,10 @@
 
 #include <gmodule.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/plugin/eb-plugin-gtype-guard.h"
 #include "core/plugin/eb-plugin-trust.h"
 
 /* What ABI 1.0 has; fields behind it belong to later minors. */
@@ -96,26 +98,26 @@ eb_plugin_loader_check_desc(const EbPluginDesc *desc, const EbPluginManifest *ma
     return TRUE;
 }
 
-const EbPluginDesc *
-eb_plugin_loader_open(const char *path, const EbPluginManifest *manifest, gboolean dev, EbPluginGtypeGuard *guard,
-                      GError **error)
-{
-    g_autofree char *through_fd = NULL;
-    GModule *module;
-    gpointer symbol = NULL;
-    int fd;
+/* A module of this process. */
+typedef struct {
+    const EbPluginDesc *desc; /* (unowned): static in the module */
+    dev_t device;
+    ino_t inode;
+} OpenModule;
 
-    if (!eb_plugin_loader_check_abi(manifest->name, "manifest", manifest->abi_major, manifest->abi_minor, error))
-        return NULL;
-    fd = eb_plugin_trust_open(path, dev, error);
-    if (fd < 0)
-        return NULL;
-    if (guard != NULL && !eb_plugin_gtype_guard_check(guard, fd, manifest->name, error)) {
-        close(fd);
-        return NULL;
-    }
-    through_fd = g_strdup_printf("/proc/self/fd/%d", fd);
-    module = g_module_open(through_fd, G_MODULE_BIND_LOCAL);
+/* (element-type utf8 OpenModule) (owned): by plugin; bounded by what is installed. Main thread only. */
+static GHashTable *open_modules;
+
+/*
+ * Opens what @fd is. The descriptor stays open as long as the module: the dynamic linker takes a module with a known
+ * name for the known module, so the number must not come back for another plugin. Closed when there is no module.
+ */
+static GModule *
+open_module(int fd, const char *path, GError **error)
+{
+    g_autofree char *through_fd = g_strdup_printf("/proc/self/fd/%d", fd);
+    GModule *module = g_module_open(through_fd, G_MODULE_BIND_LOCAL);
+
     if (module == NULL) {
         const char *why = g_module_error();
 
@@ -126,14 +128,75 @@ eb_plugin_loader_open(const char *path, const EbPluginManifest *manifest, gboole
         close(fd);
         return NULL;
     }
-    /*
-     * The descriptor stays open as long as the module: the dynamic linker takes a module with a known name for the
-     * known module, so the number must not come back for another plugin.
-     */
     g_module_make_resident(module);
+    return module;
+}
+
+/* TRUE when plugin @name needs no opening: @desc is set, or @error, since another file is loaded under its name. */
+static gboolean
+find_open_module(int fd, const char *name, const char *path, const EbPluginDesc **desc, GError **error)
+{
+    const OpenModule *known = open_modules != NULL ? g_hash_table_lookup(open_modules, name) : NULL;
+    struct stat info;
+
+    *desc = NULL;
+    if (known == NULL)
+        return FALSE;
+    if (fstat(fd, &info) == 0 && info.st_dev == known->device && info.st_ino == known->inode)
+        *desc = known->desc;
+    else
+        eb_set_error(error, EB_ERROR_EXISTS, "plugin.replaced",
+                     "plugin %s: %s is not the file this process has loaded (start again)", name, path);
+    return TRUE;
+}
+
+static void
+remember_module(int fd, const char *name, const EbPluginDesc *desc)
+{
+    OpenModule *module;
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return;
+    module = g_new0(OpenModule, 1);
+    module->desc = desc;
+    module->device = info.st_dev;
+    module->inode = info.st_ino;
+    if (open_modules == NULL)
+        open_modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_hash_table_replace(open_modules, g_strdup(name), module);
+}
+
+const EbPluginDesc *
+eb_plugin_loader_open(const char *path, const EbPluginManifest *manifest, gboolean dev, GError **error)
+{
+    const EbPluginDesc *desc = NULL;
+    GModule *module;
+    gpointer symbol = NULL;
+    int fd;
+
+    if (!eb_plugin_loader_check_abi(manifest->name, "manifest", manifest->abi_major, manifest->abi_minor, error))
+        return NULL;
+    fd = eb_plugin_trust_open(path, dev, error);
+    if (fd < 0)
+        return NULL;
+    if (find_open_module(fd, manifest->name, path, &desc, error)) {
+        close(fd);
+        return desc != NULL && eb_plugin_loader_check_desc(desc, manifest, error) ? desc : NULL;
+    }
+    if (!eb_plugin_gtype_guard_check(fd, manifest->name, error)) {
+        close(fd);
+        return NULL;
+    }
+    module = open_module(fd, path, error);
+    if (module == NULL)
+        return NULL;
     if (!g_module_symbol(module, EB_PLUGIN_SYMBOL, &symbol) || symbol == NULL) {
         eb_set_error(error, EB_ERROR_INTEGRITY, "plugin.no-symbol", "%s has no symbol " EB_PLUGIN_SYMBOL, path);
         return NULL;
     }
-    return eb_plugin_loader_check_desc(symbol, manifest, error) ? symbol : NULL;
+    if (!eb_plugin_loader_check_desc(symbol, manifest, error))
+        return NULL;
+    remember_module(fd, manifest->name, symbol);
+    return symbol;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/plugin/eb-plugin-gtype-guard.h"
 #include "core/plugin/eb-plugin-manifest.h"
 #include "errand-box-plugin.h"
 
@@ -18,15 +17,15 @@ EbPluginManifest *eb_plugin_loader_read_manifest(const char *path, gboolean dev,
 /**
  * eb_plugin_loader_open:
  * @path: absolute path of NAME.so
- * @guard: (nullable): types of the plugins loaded so far
  *
  * Trust check, then opens the module through the very descriptor that was judged, and judges its descriptor:
- * ABI, size, agreement with @manifest. A module once opened stays for ever, refused or not.
+ * ABI, size, agreement with @manifest. A module once opened stays for ever, refused or not; the same file opened
+ * again gives the same module, another file under a loaded plugin's name is refused ("plugin.replaced").
  *
  * Returns: (transfer none) (nullable): the descriptor of the module
  */
 const EbPluginDesc *eb_plugin_loader_open(const char *path, const EbPluginManifest *manifest, gboolean dev,
-                                          EbPluginGtypeGuard *guard, GError **error);
+                                          GError **error);
 
 /** eb_plugin_loader_check_desc: the rules for a descriptor alone; @desc: as found in the module. */
 gboolean eb_plugin_loader_check_desc(const EbPluginDesc *desc, const EbPluginManifest *manifest, GError **error);

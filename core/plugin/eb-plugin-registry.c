@@ -17,7 +17,6 @@ struct _EbPluginRegistry {
     char *state_dir;       /* (owned) */
     GPtrArray *records;    /* (element-type EbPluginRecord) (owned): by name, EB_PLUGIN_REGISTRY_MAX at most */
     GPtrArray *quarantine; /* (element-type GObject) (owned): plugins that did not end; kept, since they may yet act */
-    EbPluginGtypeGuard *guard; /* (owned) */
     EbCredentialLookup lookup;
     gpointer lookup_data; /* (unowned) */
     gboolean dev;
@@ -134,7 +133,6 @@ eb_plugin_registry_finalize(GObject *object)
 
     g_ptr_array_unref(self->records);
     g_ptr_array_unref(self->quarantine);
-    eb_plugin_gtype_guard_free(self->guard);
     g_free(self->account);
     g_free(self->state_dir);
     G_OBJECT_CLASS(eb_plugin_registry_parent_class)->finalize(object);
@@ -151,7 +149,6 @@ eb_plugin_registry_init(EbPluginRegistry *self)
 {
     self->records = g_ptr_array_new_with_free_func((GDestroyNotify)eb_plugin_record_free);
     self->quarantine = g_ptr_array_new_with_free_func(g_object_unref);
-    self->guard = eb_plugin_gtype_guard_new();
 }
 
 EbPluginRegistry *
@@ -369,11 +366,11 @@ open_record(EbPluginRegistry *self, EbPluginRecord *record, LoadPlan *plan)
     if (!g_hash_table_steal_extended(plan->manifests, record, NULL, (gpointer *)&manifest))
         return FALSE;
     if (open_required(self, record, plan, &error)) {
-        desc = eb_plugin_loader_open(record->path, manifest, self->dev, self->guard, &error);
+        desc = eb_plugin_loader_open(record->path, manifest, self->dev, &error);
         if (desc != NULL) {
-            eb_plugin_gtype_guard_begin(self->guard);
+            eb_plugin_gtype_guard_begin();
             done = configure_record(self, record, manifest, desc, plan, &error);
-            eb_plugin_gtype_guard_end(self->guard, record->name);
+            eb_plugin_gtype_guard_end(record->name);
         }
     }
     if (done) {
@@ -469,7 +466,7 @@ eb_plugin_registry_check_file(const char *so_path, gboolean dev, EbPluginRecord 
                      manifest->name);
         return FALSE;
     }
-    if (eb_plugin_loader_open(absolute, manifest, dev, NULL, error) == NULL)
+    if (eb_plugin_loader_open(absolute, manifest, dev, error) == NULL)
         return FALSE;
     if (record == NULL)
         return TRUE;
