@@ -28,3 +28,17 @@ char *eb_host_fixture_http_get(EbHost *self, const char *socket_path, const char
 gboolean eb_host_fixture_stat(EbHost *self, const char *path, EbHostStat *result);
 gboolean eb_host_fixture_space(EbHost *self, const char *path, EbHostSpace *result, GError **error);
 char *eb_host_fixture_uname(EbHost *self);
+
+/** EbHostHttp: how far an answer has come. */
+typedef enum {
+    EB_HOST_HTTP_MORE,   /* not whole yet */
+    EB_HOST_HTTP_DONE,   /* whole */
+    EB_HOST_HTTP_BROKEN, /* will never be one */
+} EbHostHttp;
+/**
+ * eb_host_http_parse: an HTTP/1 answer from its first byte on.
+ * @ended: nothing more will come
+ * @status: (out): set as soon as the head is whole
+ * @body: replaced by what is there of the body
+ */
+EbHostHttp eb_host_http_parse(const char *text, gsize length, gboolean ended, int *status, GString *body);

@@ -248,77 +248,78 @@ send_all(int fd, const char *bytes, gsize length, gint64 deadline, const char *w
     return TRUE;
 }
 
-/* The answer to an HTTP/1.0 request ends with the connection: head and body without chunks. */
-static GByteArray *
-receive_all(int fd, gint64 deadline, const char *what, GError **error)
+/* One more piece of the answer; FALSE with *@ended at the end of the connection, or with @error. */
+static gboolean
+receive(int fd, gint64 deadline, const char *what, GByteArray *answer, gboolean *ended, GError **error)
 {
-    g_autoptr(GByteArray) answer = g_byte_array_new();
     guint8 block[16 * 1024];
 
     for (;;) {
         ssize_t n = recv(fd, block, sizeof(block), 0);
 
-        if (n == 0)
-            return g_steal_pointer(&answer);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            if (!wait_for(fd, POLLIN, deadline, what, error))
-                return NULL;
-            continue;
+        if (n > 0) {
+            g_byte_array_append(answer, block, (guint)n);
+            return TRUE;
         }
-        if (n < 0) {
+        if (n == 0) {
+            *ended = TRUE;
+            return FALSE;
+        }
+        if (errno == EAGAIN && !wait_for(fd, POLLIN, deadline, what, error))
+            return FALSE;
+        if (errno != EAGAIN && errno != EINTR) {
             eb_host_set_errno_error(error, errno, "read from", what);
-            return NULL;
+            return FALSE;
         }
-        if (answer->len + (gsize)n > EB_HOST_MAX_READ + HTTP_HEAD_MAX) {
-            eb_set_error(error, EB_ERROR_QUOTA, "host.too-long", "%s answers with more than 1 MiB", what);
-            return NULL;
-        }
-        g_byte_array_append(answer, block, (guint)n);
     }
 }
 
+/* Until the answer is whole by its own framing: some servers keep the connection open afterwards. */
 static char *
-split_answer(const GByteArray *answer, const char *socket_path, const char *request, GError **error)
+receive_answer(int fd, gint64 deadline, const char *what, const char *request, GError **error)
 {
-    const char *text = (const char *)answer->data;
-    const char *body = answer->len > 0 ? memmem(text, MIN(answer->len, HTTP_HEAD_MAX), "\r\n\r\n", 4) : NULL;
-    g_autofree char *head = body != NULL ? g_ascii_strdown(text, body - text) : g_strdup("");
+    g_autoptr(GByteArray) answer = g_byte_array_new();
+    GString *body = g_string_new(NULL);
+    EbHostHttp state = EB_HOST_HTTP_MORE;
+    gboolean ended = FALSE, ok = TRUE;
     int status = 0;
 
-    if (sscanf(head, "http/1.%*1d %3d", &status) != 1) {
-        eb_set_error(error, EB_ERROR_PROTOCOL, "host.http", "%s does not answer in HTTP", socket_path);
-        return NULL;
+    while (ok && state == EB_HOST_HTTP_MORE) {
+        ok = receive(fd, deadline, what, answer, &ended, error) || ended;
+        if (ok && answer->len > EB_HOST_MAX_READ + HTTP_HEAD_MAX) {
+            eb_set_error(error, EB_ERROR_QUOTA, "host.too-long", "%s answers with more than 1 MiB", what);
+            ok = FALSE;
+        }
+        if (ok)
+            state = eb_host_http_parse((const char *)answer->data, answer->len, ended, &status, body);
     }
-    if (strstr(head, "\ntransfer-encoding:") != NULL) {
-        eb_set_error(error, EB_ERROR_PROTOCOL, "host.http", "%s answers HTTP/1.0 in chunks", socket_path);
-        return NULL;
-    }
-    if (status >= 400) {
+    if (ok && state == EB_HOST_HTTP_BROKEN) {
+        eb_set_error(error, EB_ERROR_PROTOCOL, "host.http", "%s does not answer in HTTP", what);
+        ok = FALSE;
+    } else if (ok && status >= 400) {
         eb_set_error(error,
                      status == 404   ? EB_ERROR_NOT_FOUND
                      : status == 403 ? EB_ERROR_DENIED
                                      : EB_ERROR_FAILED,
-                     "host.http-status", "%s answered HTTP %d for %s", socket_path, status, request);
-        return NULL;
+                     "host.http-status", "%s answered HTTP %d for %s", what, status, request);
+        ok = FALSE;
     }
-    body += 4;
-    return g_strndup(body, answer->len - (gsize)(body - text));
+    return g_string_free(body, !ok);
 }
 
 char *
 eb_host_real_http_get(const char *socket_path, const char *request, guint deadline_ms, GError **error)
 {
-    g_autofree char *head = g_strdup_printf("GET %s HTTP/1.0\r\nHost: localhost\r\nAccept: */*\r\n\r\n", request);
-    g_autoptr(GByteArray) answer = NULL;
+    g_autofree char *head =
+        g_strdup_printf("GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nConnection: close\r\n\r\n", request);
     gint64 deadline = deadline_from_now(deadline_ms);
     int fd = connect_unix(socket_path, deadline, error);
+    char *body = NULL;
 
     if (fd < 0)
         return NULL;
     if (send_all(fd, head, strlen(head), deadline, socket_path, error))
-        answer = receive_all(fd, deadline, socket_path, error);
+        body = receive_answer(fd, deadline, socket_path, request, error);
     close(fd);
-    return answer != NULL ? split_answer(answer, socket_path, request, error) : NULL;
+    return body;
 }

@@ -339,7 +339,10 @@ test_real_http(void)
         {"HTTP/1.0 404 Not Found\r\n\r\nno", NULL, EB_ERROR_NOT_FOUND},
         {"HTTP/1.0 403 Forbidden\r\n\r\nno", NULL, EB_ERROR_DENIED},
         {"HTTP/1.0 500 Oops\r\n\r\nno", NULL, EB_ERROR_FAILED},
-        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", NULL, EB_ERROR_PROTOCOL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "a", 0},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\na\r\n", NULL, EB_ERROR_PROTOCOL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", "a", 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", NULL, EB_ERROR_PROTOCOL},
         {"SSH-2.0-x\r\n\r\n", NULL, EB_ERROR_PROTOCOL},
         {"HTTP/1.0 200 OK\r\n", NULL, EB_ERROR_PROTOCOL},
     };
