@@ -33,8 +33,9 @@ static void
 keeper_spawn(const char *base)
 {
     const char *argv[] = {EB_TEST_INCUSD_KEEPER, EB_TEST_INCUSD_FIXTURE, base, NULL};
+    g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "EB_TEST_GUEST_PROGRAMS", EB_TEST_INCUSD_ATTACK, TRUE);
     g_autoptr(GError) error = NULL;
-    g_spawn_async(NULL, (char **)argv, NULL,
+    g_spawn_async(NULL, (char **)argv, env,
                   G_SPAWN_STDOUT_TO_DEV_NULL | G_SPAWN_STDERR_TO_DEV_NULL | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, NULL,
                   &error);
     g_assert_no_error(error);

@@ -164,6 +164,15 @@ on_read(GObject *source, GAsyncResult *result, gpointer user_data)
     g_input_stream_read_bytes_async(G_INPUT_STREAM(source), 65536, G_PRIORITY_DEFAULT, NULL, on_read, reader);
 }
 
+GString *
+incus_test_read_all(GInputStream *stream)
+{
+    Reader reader = {.text = g_string_new(NULL)};
+    g_input_stream_read_bytes_async(stream, 65536, G_PRIORITY_DEFAULT, NULL, on_read, &reader);
+    eb_test_run_until_true(&reader.ended);
+    return reader.text;
+}
+
 static void
 on_written(GObject *source, GAsyncResult *result, gpointer user_data)
 {

@@ -47,6 +47,8 @@ EbExec *incus_test_exec(EbContainerBackend *backend, const char *name, guint32 u
 /** incus_test_shell: runs `sh -c COMMAND` as @uid with @input (nullable) as its standard input. */
 IncusRun incus_test_shell(EbContainerBackend *backend, const char *name, guint32 uid, const char *input,
                           const char *command);
+/** incus_test_read_all: (transfer full): everything until the end of file. */
+GString *incus_test_read_all(GInputStream *stream);
 /** incus_test_wait: the exit code of @exec, -1 with @error. */
 int incus_test_wait(EbExec *exec, GError **error);
 
