@@ -132,8 +132,15 @@ static void
 on_created(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     GTask *task = user_data;
+    Launch *launch = g_task_get_task_data(task);
     GError *error = NULL;
     g_autoptr(IncusReply) reply = incus_operation_finish(result, &error);
+    if (reply == NULL && incus_error_has_reason(error, "incus.image-missing")) {
+        g_clear_error(&error);
+        error = eb_error_new(EB_ERROR_NOT_FOUND, "incus.image-missing",
+                             "incusd has no image \"%s\" in project %s (make it with: errand-box image build)",
+                             launch->spec->image, launch->server->project);
+    }
     if (reply == NULL)
         launch_fail(task, error);
     else
