@@ -20,32 +20,34 @@ block_text(JsonObject *block)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* A message of the user is a prompt, or it carries results of tools (and reminders of the agent's own). */
+/* What Claude Code adds to a message by itself. */
+static gboolean
+is_own_remark(const char *text)
+{
+    return g_str_has_prefix(text, "<system-reminder>") || g_str_has_prefix(text, "[Request interrupted");
+}
+
+/* A message of the user may carry results of tools, a prompt, or (after a cancel) both. */
 static void
 add_user(StandinRequest *request, JsonObject *message)
 {
     JsonArray *blocks = eb_json_get_array(message, "content");
     g_autoptr(GString) text = g_string_new(eb_json_get_string(message, "content"));
-    gboolean results = FALSE;
 
     for (guint i = 0; blocks != NULL && i < json_array_get_length(blocks); i++) {
         JsonObject *block = eb_json_array_object(blocks, i);
         const char *type = eb_json_get_string(block, "type");
+        const char *part = eb_json_get_string(block, "text");
 
         if (g_strcmp0(type, "tool_result") == 0) {
             g_autofree char *result = block_text(block);
 
             standin_request_add_result(request, result);
-            results = TRUE;
-        } else if (g_strcmp0(type, "text") == 0 && eb_json_get_string(block, "text") != NULL) {
-            const char *part = eb_json_get_string(block, "text");
-
-            if (!g_str_has_prefix(part, "<system-reminder>"))
-                g_string_append_printf(text, "%s%s", text->len > 0 ? "\n" : "", part);
+        } else if (g_strcmp0(type, "text") == 0 && part != NULL && !is_own_remark(part)) {
+            g_string_append_printf(text, "%s%s", text->len > 0 ? "\n" : "", part);
         }
     }
-    if (!results)
-        standin_request_add_user(request, text->str);
+    standin_request_add_user(request, text->str);
 }
 
 static gboolean
