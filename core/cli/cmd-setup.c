@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define START_MS 15000
+
 typedef struct {
     EbCli *cli;
     gint64 start;
@@ -59,6 +61,47 @@ on_progress(const char *text, const EbSetupRow *row, gpointer user_data)
         print_row(screen->cli, row);
 }
 
+static void
+on_started(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    gboolean *done = user_data;
+
+    eb_plugin_registry_start_finish(EB_PLUGIN_REGISTRY(source), result, NULL); /* each record has its own error */
+    *done = TRUE;
+}
+
+/* The plugin of the configured backend alone, opened when the daemon it talks to is there. */
+static EbContainerBackend *
+open_backend(gpointer user_data, GError **error)
+{
+    static const char *const ONLY[] = {"container-backend", NULL};
+    EbCli *cli = user_data;
+    EbConfig *config = eb_cli_get_config(cli, error);
+    EbPluginRegistry *registry = config != NULL ? eb_cli_get_registry(cli, ONLY, NULL, NULL, error) : NULL;
+    const char *name = config != NULL ? eb_config_get_session(config)->backend : NULL;
+    const EbPluginRecord *record = NULL;
+    GObject *backend;
+
+    if (registry == NULL)
+        return NULL;
+    backend = eb_plugin_registry_find(registry, EB_EXTENSION_CONTAINER_BACKEND, name, &record);
+    if (backend == NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "provision.backend", "no plugin provides the container backend %s", name);
+        return NULL;
+    }
+    if (record->state == EB_PLUGIN_STATE_LOADED) {
+        gboolean done = FALSE;
+        eb_plugin_registry_start_async(registry, START_MS, NULL, on_started, &done);
+        eb_cli_wait(cli, &done);
+    }
+    if (record->state == EB_PLUGIN_STATE_RUNNING)
+        return EB_CONTAINER_BACKEND(backend);
+    g_propagate_error(error, record->error != NULL ? g_error_copy(record->error)
+                                                   : eb_error_new(EB_ERROR_UNAVAILABLE, "provision.backend",
+                                                                  "the container backend %s did not start", name));
+    return NULL;
+}
+
 int
 eb_cmd_setup(EbCli *cli, int argc, char **argv)
 {
@@ -69,7 +112,9 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
     EbSetupOptions options = {.config_file = eb_cli_get_config_file(cli),
                               .creds_file = eb_cli_args_value(args, "creds"),
                               .env_file = eb_cli_args_value(args, "env"),
-                              .plan = eb_cli_args_flag(args, "plan")};
+                              .plan = eb_cli_args_flag(args, "plan"),
+                              .open_backend = open_backend,
+                              .backend_data = cli};
     gboolean ok;
 
     options.config = eb_cli_get_config(cli, &error);

@@ -28,14 +28,14 @@ static const struct {
     {"gemini", "https://generativelanguage.googleapis.com"},
 };
 
-gboolean
-eb_settings_check_keys(GPtrArray *entries, const char *const *known, GError **error)
+static gboolean
+check_keys(GPtrArray *entries, const char *const *known, const char *prefix, GError **error)
 {
     for (guint i = 0; i < entries->len; i++) {
         const EbEnvEntry *entry = entries->pdata[i];
         const char *nearest;
 
-        if (g_strv_contains(known, entry->key))
+        if (g_strv_contains(known, entry->key) || (prefix != NULL && g_str_has_prefix(entry->key, prefix)))
             continue;
         nearest = eb_config_nearest(entry->key, known);
         eb_set_error(error, EB_ERROR_CONFIG, "env-file.key", "line %u: %s is no key of this file%s%s%s", entry->line,
@@ -44,6 +44,18 @@ eb_settings_check_keys(GPtrArray *entries, const char *const *known, GError **er
         return FALSE;
     }
     return TRUE;
+}
+
+gboolean
+eb_settings_check_keys(GPtrArray *entries, const char *const *known, GError **error)
+{
+    return check_keys(entries, known, NULL, error);
+}
+
+gboolean
+eb_settings_check_credentials(GPtrArray *entries, GError **error)
+{
+    return check_keys(entries, EB_CREDENTIAL_KEYS, "ERRAND_CRED_", error);
 }
 
 /* A TOML basic string. */

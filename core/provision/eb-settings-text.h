@@ -6,7 +6,7 @@
 G_BEGIN_DECLS
 
 /** The keys an operator may hand over (array zero-terminated=1). */
-extern const char *const EB_CREDENTIAL_KEYS[]; /* creds.env */
+extern const char *const EB_CREDENTIAL_KEYS[]; /* creds.env; ERRAND_CRED_NAME besides */
 extern const char *const EB_SETTING_KEYS[];    /* errand-box.env */
 
 /**
@@ -14,6 +14,8 @@ extern const char *const EB_SETTING_KEYS[];    /* errand-box.env */
  * @entries: (element-type EbEnvEntry)
  */
 gboolean eb_settings_check_keys(GPtrArray *entries, const char *const *known, GError **error);
+/** eb_settings_check_credentials: the same for creds.env, where ERRAND_CRED_NAME is any further credential. */
+gboolean eb_settings_check_credentials(GPtrArray *entries, GError **error);
 
 /** EB_SETTINGS_MARK: first line of every file that setup writes; one without it is an operator's and left alone. */
 #define EB_SETTINGS_MARK "# written by errand-box setup; a later setup --env replaces it"

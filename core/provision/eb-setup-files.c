@@ -107,13 +107,14 @@ list_keys(GPtrArray *entries)
 }
 
 static gboolean
-read_entries(const char *path, Content *content, struct stat *info, const char *const *known, GPtrArray **entries,
+read_entries(const char *path, Content *content, struct stat *info, gboolean credentials, GPtrArray **entries,
              GError **error)
 {
     if (!read_content(path, content, info, error))
         return FALSE;
     *entries = eb_env_file_parse(content->text, content->length, error);
-    if (*entries == NULL || !eb_settings_check_keys(*entries, known, error)) {
+    if (*entries == NULL || !(credentials ? eb_settings_check_credentials(*entries, error)
+                                          : eb_settings_check_keys(*entries, EB_SETTING_KEYS, error))) {
         g_prefix_error(error, "%s: ", path);
         return FALSE;
     }
@@ -128,7 +129,7 @@ load_credentials(EbSetup *self, Content *content, GPtrArray **entries, GError **
     const char *path = self->options.creds_file;
     struct stat info;
 
-    if (!read_entries(path, content, &info, EB_CREDENTIAL_KEYS, entries, error))
+    if (!read_entries(path, content, &info, TRUE, entries, error))
         return FALSE;
     if ((info.st_mode & 077) == 0)
         return TRUE;
@@ -200,7 +201,7 @@ load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **err
 {
     struct stat info;
 
-    if (!read_entries(self->options.env_file, content, &info, EB_SETTING_KEYS, entries, error))
+    if (!read_entries(self->options.env_file, content, &info, FALSE, entries, error))
         return FALSE;
     content_clear(content);
     content->text = eb_settings_to_toml(*entries, error);

@@ -35,6 +35,11 @@ typedef struct {
     const char *creds_file;  /* (nullable): --creds */
     const char *env_file;    /* (nullable): --env */
     gboolean plan;           /* look, change nothing */
+
+    /** open_backend: (nullable): (transfer none): the backend that takes the guest image; called when the daemon runs.
+     *  NULL: the image is left alone. */
+    EbContainerBackend *(*open_backend)(gpointer backend_data, GError **error);
+    gpointer backend_data;
 } EbSetupOptions;
 
 /**

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/provision/eb-id-ranges.h"
+#include "core/provision/eb-pool-plan.h"
+#include "core/provision/eb-provision-client.h"
+#include "core/provision/eb-run.h"
+#include "core/provision/eb-settings-text.h"
+#include "tests/lib/eb-test.h"
+
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+static void
+test_ranges(void)
+{
+    const char *text = "# comment\nroot:1000000:1000000000\nroot:997:1\nother:5:100\nroot:nonsense:1\nroot:7\n";
+
+    g_assert_cmpuint(eb_id_ranges_largest(text, "root"), ==, 1000000000);
+    g_assert_cmpuint(eb_id_ranges_largest(text, "nobody"), ==, 0);
+    g_assert_cmpuint(eb_id_ranges_largest(NULL, "root"), ==, 0);
+    g_assert_true(eb_id_ranges_contains(text, "root", 997));
+    g_assert_false(eb_id_ranges_contains(text, "root", 998));
+    g_assert_true(eb_id_ranges_contains(text, "root", 1000999999));
+    g_assert_false(eb_id_ranges_contains(text, "root", 1001000000));
+    g_assert_false(eb_id_ranges_contains(text, "root", 5));
+    /* A name that only begins the same is another owner. */
+    g_assert_cmpuint(eb_id_ranges_largest("roo:1:65536\nrooty:1:65536\n", "root"), ==, 0);
+}
+
+static void
+test_pool(void)
+{
+    g_assert_cmpuint(eb_pool_plan_size(7 * GIB, 0), ==, 0);
+    g_assert_cmpuint(eb_pool_plan_size(7 * GIB, 2 * GIB), ==, 0);
+    g_assert_cmpuint(eb_pool_plan_size(9 * GIB, 0), ==, 4 * GIB);
+    g_assert_cmpuint(eb_pool_plan_size(1000 * GIB, 0), ==, 200 * GIB);
+    g_assert_cmpuint(eb_pool_plan_size(100 * GIB, 2 * GIB), ==, 2 * GIB);
+    /* Never more than is there: the file is sparse. */
+    g_assert_cmpuint(eb_pool_plan_size(100 * GIB + 5, 300 * GIB), ==, 100 * GIB);
+}
+
+static void
+test_path(void)
+{
+    g_autofree char *path = eb_provision_path("/1.0/images/aliases/%s?project=%s", "a/b?c", "d&e=\xc3\xa9");
+
+    g_assert_cmpstr(path, ==, "/1.0/images/aliases/a%2Fb%3Fc?project=d%26e%3D%C3%A9");
+}
+
+static GPtrArray *
+parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    GPtrArray *entries = eb_env_file_parse(text, strlen(text), &error);
+
+    g_assert_no_error(error);
+    return entries;
+}
+
+static void
+test_settings(void)
+{
+    g_autoptr(GPtrArray) entries =
+        parse("ERRAND_PROVIDER=acme\nERRAND_PROVIDER_KIND=openai\nERRAND_PROVIDER_BASE_URL=https://m.example/v1\n"
+              "ERRAND_MODEL=big \"one\"\\\nERRAND_AGENT=opencode\nERRAND_EGRESS_ALLOW=a.example, *.b.example\n"
+              "ERRAND_CHAT_CHANNEL_ID=123\nERRAND_CHAT_ALLOWED_USER_IDS=4 5\n");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = eb_settings_to_toml(entries, &error);
+
+    g_assert_no_error(error);
+    g_assert_true(g_str_has_prefix(text, EB_SETTINGS_MARK "\n"));
+    g_assert_nonnull(strstr(text, "\n[provider.acme]\nkind = \"openai\"\nbase_url = \"https://m.example/v1\"\n"
+                                  "key = \"cred:model-key\"\n"));
+    g_assert_nonnull(strstr(text, "model = \"big \\\"one\\\"\\\\\"\n"));
+    g_assert_nonnull(strstr(text, "allow = [\"a.example\", \"*.b.example\"]\n"));
+    g_assert_nonnull(strstr(text, "allowed_user_ids = [\"4\", \"5\"]\n"));
+    g_assert_null(strstr(text, "[plugin.github]"));
+}
+
+static void
+test_settings_defaults(void)
+{
+    g_autoptr(GPtrArray) name = parse("ERRAND_PROVIDER=anthropic\n");
+    g_autoptr(GPtrArray) none = parse("");
+    g_autofree char *text = eb_settings_to_toml(name, NULL);
+    g_autofree char *empty = eb_settings_to_toml(none, NULL);
+
+    g_assert_nonnull(strstr(text, "base_url = \"https://api.anthropic.com\""));
+    g_assert_cmpstr(empty, ==, EB_SETTINGS_MARK "\n");
+}
+
+static void
+test_settings_refused(void)
+{
+    static const struct {
+        const char *text, *reason, *part;
+    } CASES[] = {
+        {"ERRAND_MODLE=x\n", "env-file.key", "did you mean ERRAND_MODEL?"},
+        {"ERRAND_PROVIDER=acme\n", "settings.provider", "ERRAND_PROVIDER_KIND"},
+        {"ERRAND_PROVIDER_KIND=telepathy\n", "settings.provider", "anthropic, openai or gemini"},
+        {"ERRAND_PROVIDER=a.b\nERRAND_PROVIDER_KIND=openai\n", "settings.provider", "name"},
+        {"ERRAND_PROVIDER_CREDENTIAL=hidden\n", "env-file.key", "ERRAND_PROVIDER_CREDENTIAL"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GPtrArray) entries = parse(CASES[i].text);
+        g_autoptr(GError) error = NULL;
+        g_assert_null(eb_settings_to_toml(entries, &error));
+        eb_test_assert_error(error, EB_ERROR_CONFIG, CASES[i].reason, CASES[i].part);
+        g_assert_null(strstr(error->message, "hidden"));
+    }
+}
+
+static void
+test_credential_keys(void)
+{
+    g_autoptr(GPtrArray) good = parse("ERRAND_PROVIDER_CREDENTIAL=a\nERRAND_CRED_OTHER_KEY=b\n");
+    g_autoptr(GPtrArray) bad = parse("ERRAND_PROVIDER_CREDENTAIL=a\n");
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(eb_settings_check_credentials(good, &error));
+    g_assert_no_error(error);
+    g_assert_false(eb_settings_check_credentials(bad, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, "env-file.key", "did you mean ERRAND_PROVIDER_CREDENTIAL?");
+}
+
+static void
+test_run(void)
+{
+    const char *const fine[] = {"sh", "-c", "echo out; echo err >&2; env", NULL};
+    const char *const fails[] = {"sh", "-c", "echo first; echo last words; exit 3", NULL};
+    const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
+    const char *const slow[] = {"sleep", "600", NULL};
+    const char *const none[] = {"no-such-program-here", NULL};
+    g_autofree char *output = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_setenv("EB_TEST_LEAK", "leak", TRUE);
+    g_assert_true(eb_run(fine, 30000, &output, &error));
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(output, "out\nerr\n"));
+    g_assert_null(strstr(output, "EB_TEST_LEAK"));
+    g_assert_false(eb_run(fails, 30000, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_FAILED, "provision.program", "sh ended with 3: last words");
+    g_clear_error(&error);
+    g_assert_false(eb_run(killed, 30000, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_FAILED, "provision.program", "signal 9");
+    g_clear_error(&error);
+    g_assert_false(eb_run(slow, 50, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_TIMEOUT, "provision.program", NULL);
+    g_clear_error(&error);
+    g_assert_false(eb_run(none, 50, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "provision.program", NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+    eb_test_init(&argc, &argv);
+    g_test_add_func("/provision/ranges", test_ranges);
+    g_test_add_func("/provision/pool", test_pool);
+    g_test_add_func("/provision/path", test_path);
+    g_test_add_func("/provision/settings", test_settings);
+    g_test_add_func("/provision/settings-defaults", test_settings_defaults);
+    g_test_add_func("/provision/settings-refused", test_settings_refused);
+    g_test_add_func("/provision/credential-keys", test_credential_keys);
+    g_test_add_func("/provision/run", test_run);
+    return g_test_run();
+}
