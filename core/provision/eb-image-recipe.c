@@ -156,8 +156,9 @@ eb_image_recipe_load(EbPaths *paths, const char *const *agents, GError **error)
     self->pins = eb_pins_load(pins, error);
     if (self->pins == NULL || !find_machine(self, error))
         return NULL;
-    self->init = eb_paths_get_guest_program(paths, "init", error);
-    if (self->init == NULL || !read_recipe(self, path, text, length, agents, error) ||
+    GBytes *init = eb_paths_get_guest_program(paths, "init", error);
+    self->init = init != NULL ? g_bytes_ref(init) : NULL;
+    if (init == NULL || !read_recipe(self, path, text, length, agents, error) ||
         !make_digest(self, text, length, error))
         return NULL;
     return g_steal_pointer(&self);
