@@ -98,8 +98,10 @@ write_env(GHashTable *env, GByteArray *out, GError **error)
 static gboolean
 write_files(const EbSessionEnv *self, const EbAgentVars *vars, GByteArray *out, GError **error)
 {
-    GPtrArray *files = self->profile->files;
-    for (guint i = 0; files != NULL && i < files->len; i++) {
+    g_autoptr(GPtrArray) files = eb_agent_profile_build_files(self->profile, self->dialect, vars, error);
+    if (files == NULL)
+        return FALSE;
+    for (guint i = 0; i < files->len; i++) {
         const EbAgentFile *file = files->pdata[i];
         if (i >= MAX_FILES || !valid_path(file->path) || (file->mode & ~0777u) != 0) {
             g_autofree char *shown = eb_log_escape(file->path, -1, 80);
@@ -107,9 +109,7 @@ write_files(const EbSessionEnv *self, const EbAgentVars *vars, GByteArray *out, 
                          "the file \"%s\" of the agent's profile cannot be placed in its home", shown);
             return FALSE;
         }
-        g_autofree char *content = eb_agent_profile_expand(file->content, vars, error);
-        if (content == NULL)
-            return FALSE;
+        const char *content = file->content;
         g_autofree char *head = g_strdup_printf("F%s", file->path);
         g_autofree char *mode = g_strdup_printf("%o", file->mode);
         g_autofree char *length = g_strdup_printf("%" G_GSIZE_FORMAT, strlen(content));
@@ -117,7 +117,7 @@ write_files(const EbSessionEnv *self, const EbAgentVars *vars, GByteArray *out, 
         g_byte_array_append(out, (const guint8 *)mode, (guint)strlen(mode) + 1);
         g_byte_array_append(out, (const guint8 *)length, (guint)strlen(length) + 1);
         g_byte_array_append(out, (const guint8 *)content, (guint)strlen(content));
-        explicit_bzero(content, strlen(content));
+        explicit_bzero(file->content, strlen(file->content));
     }
     return TRUE;
 }
@@ -190,21 +190,11 @@ eb_session_env_bytes(const EbSessionEnv *self, GError **error)
 char **
 eb_session_env_command(const EbSessionEnv *self, GError **error)
 {
-    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     if (self->profile->command == NULL || self->profile->command[0] == NULL) {
         eb_set_error(error, EB_ERROR_CONFIG, "agent.command", "the agent %s has no command", self->profile->name);
         return NULL;
     }
-    g_strv_builder_addv(builder, (const char **)self->profile->command);
-    if (self->profile->model_via == EB_MODEL_VIA_ARGUMENT && self->model != NULL) {
-        EbAgentVars vars = {
-            .model = self->model, .provider = self->provider, .home = EB_GUEST_HOME, .workspace = EB_GUEST_WORKSPACE};
-        for (guint i = 0; self->profile->model_argument != NULL && self->profile->model_argument[i] != NULL; i++) {
-            g_autofree char *argument = eb_agent_profile_expand(self->profile->model_argument[i], &vars, error);
-            if (argument == NULL)
-                return NULL;
-            g_strv_builder_add(builder, argument);
-        }
-    }
-    return g_strv_builder_end(builder);
+    EbAgentVars vars = {
+        .model = self->model, .provider = self->provider, .home = EB_GUEST_HOME, .workspace = EB_GUEST_WORKSPACE};
+    return eb_agent_profile_build_command(self->profile, &vars, error);
 }

@@ -8,6 +8,10 @@
 
 G_BEGIN_DECLS
 
+/** EB_STATE_LOCK_FILE, EB_STATE_DATABASE_FILE: names of the lock and the database in a state root. */
+#define EB_STATE_LOCK_FILE "lock"
+#define EB_STATE_DATABASE_FILE "state.db"
+
 /**
  * EbSessionManager: owns the state root (lock, database, sessions), admission and the live sessions. The service makes
  * one on its state directory; `try` makes one on a directory of its own below <state_dir>/try, so that both can run.
