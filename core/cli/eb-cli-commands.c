@@ -74,6 +74,12 @@ G_GNUC_UNUSED static const EbCliVerb image_verbs[] = {
     {"verify", "", 0, 0, NULL, "is the image what the recipe made?"},
     {NULL},
 };
+static const EbCliOption image_options[] = {
+    {"agents", 0, "A,B", FALSE, "agents of pins.toml to install (default: the recipe's)"},
+    {"cache", 0, "DIR", FALSE, "build: keep built images here (default: /var/cache/errand-box/images)"},
+    {"no-import", 0, NULL, FALSE, "build: make it, but do not give it to the backend"},
+    {NULL},
+};
 
 static const EbCliVerb creds_verbs[] = {
     {"list", "", 0, 0, NULL, "names, and where each is kept; never a value"},
@@ -132,7 +138,7 @@ static const EbCliCommand commands[] = {
      FALSE},
 #endif
 #ifdef EB_CMD_IMAGE
-    {"image", "the guest image", image_verbs, NO_OPTIONS, eb_cmd_image, FALSE},
+    {"image", "the guest image", image_verbs, image_options, eb_cmd_image, FALSE},
 #endif
     {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
      eb_cmd_creds, FALSE},
