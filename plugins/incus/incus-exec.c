@@ -7,10 +7,10 @@
 #include "incus-operation.h"
 #include "incus-pump.h"
 
-/* incusd's own pings come every 10 s; a control socket that is silent for longer is one of a dead daemon (incus-user
- * never forwards the end of a connection). */
-#define PING_INTERVAL_S 10
-#define SILENCE_LIMIT_US (35 * G_USEC_PER_SEC)
+/* incusd's own pings come every 10 s. */
+#define PING_INTERVAL_S 5
+#define SILENCE_LIMIT_US (25 * G_USEC_PER_SEC)
+#define CHECK_MS 5000
 /* After the process ended its output is awaited for as long as it flows; without an end mark this much silence is the
  * end (a child that keeps the stream open is cut off by incusd after 1 s). */
 #define TAIL_US (2 * G_USEC_PER_SEC)
@@ -29,6 +29,7 @@ struct _IncusExec {
     IncusDeadline *running; /* of the long wait; cancelled on dispose */
     GSource *tail;          /* (nullable) */
     GSource *watch;         /* (nullable): notices a silent control socket */
+    gboolean checking;      /* the operation is being asked about */
     gboolean ended;
     int exit_code;
     GError *error;      /* (nullable) */
@@ -229,20 +230,45 @@ on_operation_ended(GObject *source, GAsyncResult *result, gpointer user_data)
     exec_end(self, code, error);
 }
 
+static void
+on_checked(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GWeakRef *weak = user_data;
+    g_autoptr(IncusExec) self = g_weak_ref_get(weak);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(IncusReply) reply = incus_client_request_finish(INCUS_CLIENT(source), result, &failure);
+    g_weak_ref_clear(weak);
+    g_free(weak);
+    if (self == NULL)
+        return;
+    self->checking = FALSE;
+    if (reply != NULL || self->ended)
+        return;
+    incus_deadline_cancel(self->running);
+    GError *error = eb_error_new(EB_ERROR_UNAVAILABLE, "incus.lost", "the exec is lost: %s", failure->message);
+    eb_error_set_retry(error, 1000);
+    exec_end(self, -1, error);
+}
+
+/* incus-user holds our connections open when incusd is dead, the long wait for the end among them. Then the control
+ * socket is silent or closed, and a question about the operation gets no good answer. A closed control socket alone
+ * proves nothing: it is closed as well while a slow reader still has output of an ended process to take. */
 static gboolean
 on_watch(gpointer user_data)
 {
     IncusExec *self = user_data;
     SoupWebsocketConnection *control = self->sockets[INCUS_EXEC_CONTROL];
     IncusFlow *flow = INCUS_FLOW(soup_websocket_connection_get_io_stream(control));
-    if (soup_websocket_connection_get_state(control) != SOUP_WEBSOCKET_STATE_OPEN ||
-        g_get_monotonic_time() - incus_flow_get_last_read(flow) < SILENCE_LIMIT_US)
+    gboolean open = soup_websocket_connection_get_state(control) == SOUP_WEBSOCKET_STATE_OPEN;
+    if (self->checking || (open && g_get_monotonic_time() - incus_flow_get_last_read(flow) < SILENCE_LIMIT_US))
         return G_SOURCE_CONTINUE;
-    incus_deadline_cancel(self->running);
-    GError *error = eb_error_new(EB_ERROR_UNAVAILABLE, "incus.lost", "incusd is silent: the exec is lost");
-    eb_error_set_retry(error, 1000);
-    exec_end(self, -1, error);
-    return G_SOURCE_REMOVE;
+    g_autofree char *path = g_strdup_printf("/1.0/operations/%s", self->operation);
+    g_autoptr(IncusDeadline) deadline = incus_deadline_new(CHECK_MS, NULL);
+    GWeakRef *weak = g_new0(GWeakRef, 1);
+    g_weak_ref_init(weak, self);
+    self->checking = TRUE;
+    incus_client_request_async(self->client, "GET", path, NULL, deadline, on_checked, weak);
+    return G_SOURCE_CONTINUE;
 }
 
 IncusExec *

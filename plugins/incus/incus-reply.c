@@ -29,6 +29,13 @@ is_operation_id(const char *id)
 IncusReply *
 incus_reply_parse(const char *body, gsize length, guint http_status, GError **error)
 {
+    /* A long poll's header comes at once; a daemon that dies before the answer leaves an empty body. */
+    if (length == 0) {
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "incus.lost", "incusd went away before it answered");
+        if (error != NULL && *error != NULL)
+            eb_error_set_retry(*error, 1000);
+        return NULL;
+    }
     g_autoptr(JsonNode) root = eb_json_parse(body, length, &limits, NULL);
     JsonObject *object = eb_json_node_object(root);
     const char *type = eb_json_get_string(object, "type");
