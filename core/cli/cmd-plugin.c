@@ -1,54 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
+#include "core/daemon/eb-daemon.h"
 
 #include <string.h>
-
-/* "point:name", "point" of a manifest as {"kind","name"}. */
-static JsonArray *
-provides_json(const EbPluginRecord *record)
-{
-    JsonArray *list = json_array_new();
-
-    for (char **item = record->implements; item != NULL && *item != NULL; item++) {
-        g_auto(GStrv) parts = g_strsplit(*item, ":", 2);
-        JsonObject *object = json_object_new();
-        json_object_set_string_member(object, "kind", parts[0]);
-        if (parts[1] != NULL)
-            json_object_set_string_member(object, "name", parts[1]);
-        json_array_add_object_element(list, object);
-    }
-    return list;
-}
-
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
-}
-
-static JsonObject *
-record_json(const EbPluginRecord *record)
-{
-    JsonObject *object = json_object_new();
-    JsonArray *accesses = json_array_new();
-
-    set_text(object, "name", record->name);
-    set_text(object, "version", record->version);
-    set_text(object, "abi", record->abi);
-    set_text(object, "state", eb_plugin_state_to_string(record->state));
-    set_text(object, "error", record->error != NULL ? record->error->message : NULL);
-    json_object_set_array_member(object, "provides", provides_json(record));
-    set_text(object, "path", record->path);
-    set_text(object, "license", record->license);
-    set_text(object, "config_section", record->config_section);
-    for (char **item = record->accesses; item != NULL && *item != NULL; item++)
-        json_array_add_string_element(accesses, *item);
-    json_object_set_array_member(object, "accesses", accesses);
-    return object;
-}
 
 static void
 print_object(EbCli *cli, JsonObject *object)
@@ -65,7 +19,7 @@ print_record(EbCli *cli, const EbPluginRecord *record)
         record->implements != NULL ? g_strjoinv(", ", record->implements) : g_strdup("(unknown)");
 
     if (eb_cli_get_json(cli)) {
-        print_object(cli, record_json(record));
+        print_object(cli, eb_daemon_plugin_json(record));
         return;
     }
     eb_cli_print(cli, "%s %s\n  state:    %s%s%s\n  abi:      %s\n  license:  %s\n  provides: %s\n  path:     %s\n",
@@ -78,27 +32,20 @@ print_record(EbCli *cli, const EbPluginRecord *record)
 }
 
 static int
-list(EbCli *cli, GPtrArray *records)
+list(EbCli *cli, EbPluginRegistry *registry)
 {
-    JsonArray *plugins = json_array_new();
+    GPtrArray *records = eb_plugin_registry_get_records(registry);
 
+    if (eb_cli_get_json(cli)) {
+        eb_cli_print_json(cli, eb_daemon_plugins_json(registry));
+        return EB_EXIT_OK;
+    }
     for (guint i = 0; i < records->len; i++) {
         const EbPluginRecord *record = records->pdata[i];
         g_autofree char *provides = record->implements != NULL ? g_strjoinv(", ", record->implements) : g_strdup("?");
-        if (eb_cli_get_json(cli))
-            json_array_add_object_element(plugins, record_json(record));
-        else
-            eb_cli_print(cli, "%-16s %-10s %-8s %s%s%s\n", record->name,
-                         record->version != NULL ? record->version : "?", eb_plugin_state_to_string(record->state),
-                         provides, record->error != NULL ? "  " : "",
-                         record->error != NULL ? record->error->message : "");
-    }
-    if (eb_cli_get_json(cli)) {
-        JsonObject *object = json_object_new();
-        json_object_set_array_member(object, "plugins", plugins);
-        print_object(cli, object);
-    } else {
-        json_array_unref(plugins);
+        eb_cli_print(cli, "%-16s %-10s %-8s %s%s%s\n", record->name, record->version != NULL ? record->version : "?",
+                     eb_plugin_state_to_string(record->state), provides, record->error != NULL ? "  " : "",
+                     record->error != NULL ? record->error->message : "");
     }
     return EB_EXIT_OK;
 }
@@ -154,6 +101,7 @@ eb_cmd_plugin(EbCli *cli, int argc, char **argv)
     EbPluginRegistry *registry = eb_cli_get_registry(cli, NULL, NULL, NULL, &error);
     if (registry == NULL)
         return eb_cli_fail(cli, "plugins cannot be listed", error);
-    GPtrArray *records = eb_plugin_registry_get_records(registry);
-    return strcmp(verb, "show") == 0 ? show(cli, records, eb_cli_args_operands(args)[0]) : list(cli, records);
+    if (strcmp(verb, "show") == 0)
+        return show(cli, eb_plugin_registry_get_records(registry), eb_cli_args_operands(args)[0]);
+    return list(cli, registry);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-commands.h"
+#include "core/control/eb-control-client.h"
+
+int
+eb_cmd_status(EbCli *cli, int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    EbConfig *config = eb_cli_get_config(cli, &error);
+    g_autoptr(EbControlClient) client =
+        config != NULL ? eb_control_client_new(eb_config_get_state_dir(config), &error) : NULL;
+    g_autoptr(JsonNode) status =
+        client != NULL ? eb_control_client_call(client, "status", NULL, EB_CONTROL_DEADLINE_MS, &error) : NULL;
+
+    if (status == NULL)
+        return eb_cli_fail(cli, "status", error);
+    if (eb_cli_get_json(cli)) {
+        eb_cli_print_json(cli, g_steal_pointer(&status));
+        return EB_EXIT_OK;
+    }
+    JsonObject *object = eb_json_node_object(status);
+    g_autoptr(GList) members = object != NULL ? json_object_get_members(object) : NULL;
+    for (GList *at = members; at != NULL; at = at->next) {
+        g_autofree char *text = eb_json_write(json_object_get_member(object, at->data), NULL);
+        eb_cli_print(cli, "%-14s %s\n", (const char *)at->data, text);
+    }
+    return EB_EXIT_OK;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/control/eb-control-client.h"
+
+#include <errno.h>
+#include <gio/gunixsocketaddress.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct _EbControlClient {
+    GObject parent_instance;
+    GSocketConnection *connection;
+    EbJsonrpc *peer;
+};
+
+G_DEFINE_FINAL_TYPE(EbControlClient, eb_control_client, G_TYPE_OBJECT)
+
+static void
+eb_control_client_finalize(GObject *object)
+{
+    EbControlClient *self = EB_CONTROL_CLIENT(object);
+
+    if (self->peer != NULL)
+        eb_jsonrpc_close(self->peer, TRUE);
+    g_clear_object(&self->peer);
+    if (self->connection != NULL)
+        g_io_stream_close(G_IO_STREAM(self->connection), NULL, NULL);
+    g_clear_object(&self->connection);
+    G_OBJECT_CLASS(eb_control_client_parent_class)->finalize(object);
+}
+
+static void
+eb_control_client_class_init(EbControlClientClass *klass)
+{
+    G_OBJECT_CLASS(klass)->finalize = eb_control_client_finalize;
+}
+
+static void
+eb_control_client_init(EbControlClient *self)
+{
+}
+
+static GSocket *
+connect_to(const char *path, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
+    if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "control.path", "%s is too long for a socket", path);
+        return NULL;
+    }
+    g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
+    g_autoptr(GSocket) socket =
+        g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, &local);
+    if (socket != NULL && g_socket_connect(socket, address, NULL, &local)) {
+        g_socket_set_blocking(socket, FALSE);
+        return g_steal_pointer(&socket);
+    }
+    if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_NOT_FOUND) ||
+        g_error_matches(local, G_IO_ERROR, G_IO_ERROR_CONNECTION_REFUSED))
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "control.down", "the service is not running (nobody listens on %s)",
+                     path);
+    else if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
+        eb_set_error(error, EB_ERROR_DENIED, "control.denied",
+                     "%s: permission denied (root and the service's account may ask it)", path);
+    else
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "control.down", "%s: %s", path, local->message);
+    return NULL;
+}
+
+EbControlClient *
+eb_control_client_new(const char *state_dir, GError **error)
+{
+    g_autofree char *path = eb_control_path(state_dir);
+    g_autoptr(GSocket) socket = connect_to(path, error);
+
+    if (socket == NULL)
+        return NULL;
+    EbControlClient *self = g_object_new(EB_TYPE_CONTROL_CLIENT, NULL);
+    self->connection = g_socket_connection_factory_create_connection(socket);
+    self->peer =
+        eb_jsonrpc_new(g_io_stream_get_input_stream(G_IO_STREAM(self->connection)),
+                       g_io_stream_get_output_stream(G_IO_STREAM(self->connection)), &EB_JSONRPC_LIMITS_CONTROL);
+    eb_jsonrpc_start(self->peer);
+    return self;
+}
+
+EbJsonrpc *
+eb_control_client_get_peer(EbControlClient *self)
+{
+    return self->peer;
+}
+
+typedef struct {
+    JsonNode *result;
+    JsonObject *error_object;
+    GError *error;
+    gboolean done;
+} Call;
+
+static void
+answered(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Call *call = user_data;
+
+    call->result = eb_jsonrpc_call_finish(EB_JSONRPC(source), result, &call->error_object, &call->error);
+    call->done = TRUE;
+}
+
+JsonNode *
+eb_control_client_call(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms, GError **error)
+{
+    Call call = {0};
+
+    eb_jsonrpc_call_async(self->peer, method, params, deadline_ms, NULL, answered, &call);
+    while (!call.done)
+        g_main_context_iteration(NULL, TRUE);
+    if (call.error_object != NULL) {
+        const char *message = eb_json_get_string(call.error_object, "message");
+        gint64 code = eb_json_get_int(call.error_object, "code", EB_ERROR_FAILED);
+        if (code < EB_ERROR_FAILED || code > EB_ERROR_LOCKED)
+            code = EB_ERROR_PROTOCOL;
+        eb_set_error(error, (EbErrorCode)code, "control.error", "%s", message != NULL ? message : "no reason given");
+        g_error_free(call.error);
+        json_object_unref(call.error_object);
+    } else if (call.error != NULL) {
+        g_propagate_error(error, call.error);
+    }
+    return call.result;
+}

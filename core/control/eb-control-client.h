@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/control/eb-control.h"
+
+G_BEGIN_DECLS
+
+/**
+ * EbControlClient: the command line's end of the control socket. Only for programs whose main loop is theirs alone: the
+ * call waits by running the default main context.
+ */
+#define EB_TYPE_CONTROL_CLIENT (eb_control_client_get_type())
+G_DECLARE_FINAL_TYPE(EbControlClient, eb_control_client, EB, CONTROL_CLIENT, GObject)
+
+/** eb_control_client_new: (transfer full) (nullable): EB_ERROR_UNAVAILABLE "control.down" when no service is running. */
+EbControlClient *eb_control_client_new(const char *state_dir, GError **error);
+/** eb_control_client_get_peer: (transfer none): for notifications and calls of the service. */
+EbJsonrpc *eb_control_client_get_peer(EbControlClient *self);
+/**
+ * eb_control_client_call:
+ * @params: (transfer full) (nullable)
+ * Returns: (transfer full) (nullable): the result; an error of the service keeps its EbErrorCode.
+ */
+JsonNode *eb_control_client_call(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms,
+                                 GError **error);
+
+G_END_DECLS

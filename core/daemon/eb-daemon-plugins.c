@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/control/eb-control.h"
+#include "core/daemon/eb-daemon.h"
+
+#include <string.h>
+
+static void
+set_text(JsonObject *object, const char *member, const char *text)
+{
+    if (text != NULL)
+        json_object_set_string_member(object, member, text);
+    else
+        json_object_set_null_member(object, member);
+}
+
+/* "point:name" or "point" of a manifest as {"kind","name"}. */
+static JsonArray *
+provides_json(const EbPluginRecord *record)
+{
+    JsonArray *list = json_array_new();
+
+    for (char **item = record->implements; item != NULL && *item != NULL; item++) {
+        g_auto(GStrv) parts = g_strsplit(*item, ":", 2);
+        JsonObject *object = json_object_new();
+        json_object_set_string_member(object, "kind", parts[0]);
+        if (parts[1] != NULL)
+            json_object_set_string_member(object, "name", parts[1]);
+        json_array_add_object_element(list, object);
+    }
+    return list;
+}
+
+JsonObject *
+eb_daemon_plugin_json(const EbPluginRecord *record)
+{
+    JsonObject *object = json_object_new();
+    JsonArray *accesses = json_array_new();
+
+    set_text(object, "name", record->name);
+    set_text(object, "version", record->version);
+    set_text(object, "abi", record->abi);
+    set_text(object, "state", eb_plugin_state_to_string(record->state));
+    set_text(object, "error", record->error != NULL ? record->error->message : NULL);
+    json_object_set_array_member(object, "provides", provides_json(record));
+    set_text(object, "path", record->path);
+    set_text(object, "license", record->license);
+    set_text(object, "config_section", record->config_section);
+    for (char **item = record->accesses; item != NULL && *item != NULL; item++)
+        json_array_add_string_element(accesses, *item);
+    json_object_set_array_member(object, "accesses", accesses);
+    return object;
+}
+
+JsonNode *
+eb_daemon_plugins_json(EbPluginRegistry *registry)
+{
+    GPtrArray *records = eb_plugin_registry_get_records(registry);
+    JsonObject *object = json_object_new();
+    JsonArray *plugins = json_array_new();
+
+    for (guint i = 0; i < records->len; i++)
+        json_array_add_object_element(plugins, eb_daemon_plugin_json(records->pdata[i]));
+    json_object_set_array_member(object, "plugins", plugins);
+    return eb_control_object(object);
+}
+
+/* The plugin that says it implements the backend, to quote its error. */
+static const EbPluginRecord *
+find_claimant(EbPluginRegistry *registry, const char *backend)
+{
+    g_autofree char *claim =
+        g_strdup_printf("%s:%s", eb_extension_point_to_string(EB_EXTENSION_CONTAINER_BACKEND), backend);
+    GPtrArray *records = eb_plugin_registry_get_records(registry);
+
+    for (guint i = 0; i < records->len; i++) {
+        const EbPluginRecord *record = records->pdata[i];
+        if (record->implements != NULL && g_strv_contains((const char *const *)record->implements, claim))
+            return record;
+    }
+    return NULL;
+}
+
+gboolean
+eb_daemon_check_backend(EbConfig *config, EbPluginRegistry *registry, GError **error)
+{
+    const char *backend = eb_config_get_session(config)->backend;
+
+    if (eb_plugin_registry_find(registry, EB_EXTENSION_CONTAINER_BACKEND, backend, NULL) != NULL)
+        return TRUE;
+    const EbPluginRecord *record = find_claimant(registry, backend);
+    if (record == NULL)
+        eb_set_error(error, EB_ERROR_CONFIG, "backend.missing",
+                     "no plugin provides the container backend \"%s\" (see errand-box plugin list)", backend);
+    else if (record->error != NULL)
+        eb_set_error(error, EB_ERROR_CONFIG, "backend.failed",
+                     "plugin \"%s\", which provides the container backend: %s", record->name, record->error->message);
+    else
+        eb_set_error(error, EB_ERROR_CONFIG, "backend.disabled",
+                     "plugin \"%s\", which provides the container backend, is not in [plugins] enabled", record->name);
+    return FALSE;
+}
