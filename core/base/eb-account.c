@@ -27,7 +27,7 @@ eb_account_find(const char *name, GError **error)
 
     if (found == NULL) {
         eb_set_error(error, EB_ERROR_CONFIG, "account.missing",
-                     "there is no account \"%s\"%s%s (errand-box setup makes it)", name, failed != 0 ? ": " : "",
+                     "there is no account \"%s\"%s%s (errand-box setup)", name, failed != 0 ? ": " : "",
                      failed != 0 ? g_strerror(failed) : "");
         return NULL;
     }

@@ -48,7 +48,7 @@ eb_cli_find_command(const char *name, GError **error)
     if (near != NULL)
         invalid(error, "there is no command \"%s\" (did you mean \"%s\"?)", shown, near);
     else
-        invalid(error, "there is no command \"%s\" (errand-box --help lists them)", shown);
+        invalid(error, "there is no command \"%s\" (errand-box --help)", shown);
     return NULL;
 }
 
@@ -257,7 +257,7 @@ eb_cli_args_parse(int argc, char *const *argv, GError **error)
     }
     gboolean excused = eb_cli_args_flag(self, "help") || eb_cli_args_flag(self, "version");
     if (self->command == NULL && !excused) {
-        invalid(error, "no command (errand-box --help lists them)");
+        invalid(error, "no command (errand-box --help)");
         return NULL;
     }
     if (!excused && !check_operands(self, error))

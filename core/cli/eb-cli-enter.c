@@ -61,7 +61,7 @@ check_state_dir(const char *path, const EbAccount *account, GError **error)
     struct stat info;
 
     if (stat(path, &info) != 0) {
-        eb_set_error(error, EB_ERROR_CONFIG, "state.missing", "%s: %s (errand-box setup makes it)", path,
+        eb_set_error(error, EB_ERROR_CONFIG, "state.missing", "%s: %s (errand-box setup)", path,
                      g_strerror(errno));
         return FALSE;
     }

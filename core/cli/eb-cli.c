@@ -104,6 +104,28 @@ configured_section(const char *name, gpointer user_data)
     return eb_config_get_plugin_section(user_data, name);
 }
 
+/*
+ * The standard list names every plugin of the project; a package may leave some out. What an operator names has to be
+ * there. Returns: (transfer full)
+ */
+static char **
+enabled_plugins(EbConfig *config, const char *dir)
+{
+    const char *const *enabled = eb_config_get_enabled_plugins(config);
+    EbConfigSection *table = eb_config_section_get_child(eb_config_get_root(config), "plugins");
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+
+    if (table != NULL && eb_config_section_has(table, "enabled"))
+        return g_strdupv((char **)enabled);
+    for (guint i = 0; enabled[i] != NULL; i++) {
+        g_autofree char *folder = g_build_filename(dir, enabled[i], NULL);
+        if (g_file_test(folder, G_FILE_TEST_IS_DIR))
+            g_ptr_array_add(names, g_strdup(enabled[i]));
+    }
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(g_steal_pointer(&names), FALSE);
+}
+
 EbPluginRegistry *
 eb_cli_get_registry(EbCli *cli, const char *const *only, EbSectionLookup sections, gpointer user_data, GError **error)
 {
@@ -115,8 +137,9 @@ eb_cli_get_registry(EbCli *cli, const char *const *only, EbSectionLookup section
         return NULL;
     cli->registry = eb_plugin_registry_new(eb_config_get_account(config), eb_config_get_state_dir(config),
                                            eb_paths_is_uninstalled(paths));
-    eb_plugin_registry_load_dir(cli->registry, eb_paths_get_plugin_dir(paths), eb_config_get_enabled_plugins(config),
-                                only, sections != NULL ? sections : configured_section,
+    g_auto(GStrv) enabled = enabled_plugins(config, eb_paths_get_plugin_dir(paths));
+    eb_plugin_registry_load_dir(cli->registry, eb_paths_get_plugin_dir(paths), (const char *const *)enabled, only,
+                                sections != NULL ? sections : configured_section,
                                 sections != NULL ? user_data : config);
     return cli->registry;
 }

@@ -259,6 +259,8 @@ line_came(const char *line, gpointer user_data)
     EbChatConsoleTransport *self = user_data;
 
     if (line == NULL) {
+        if (!self->settings.json && !g_queue_is_empty(&self->asks))
+            write_text(self, STDOUT_FILENO, g_strdup("\n"), NULL, NULL);
         while (!g_queue_is_empty(&self->asks))
             answer_by_policy(self, g_queue_peek_head(&self->asks), "reject", "the input ended, so it is rejected");
         return;
