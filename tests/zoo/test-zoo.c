@@ -1,131 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "eb-test.h"
-
-#include <glib/gstdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "core/plugin/eb-plugin-registry.h"
-
-/* --- building a directory of plugins --- */
-
-#define ABI_TEXT G_STRINGIFY_ARG_VALUE(EB_ABI_MAJOR) "." G_STRINGIFY_ARG_VALUE(EB_ABI_MINOR)
-#define G_STRINGIFY_ARG_VALUE(x) G_STRINGIFY(x)
-
-static char *
-module_path(const char *dir, const char *name, const char *suffix)
-{
-    g_autofree char *file = g_strconcat(name, suffix, NULL);
-
-    return g_build_filename(dir, name, file, NULL);
-}
-
-/* Puts module @variant into @dir as plugin @name. */
-static void
-install_module(const char *dir, const char *name, const char *variant)
-{
-    g_autofree char *from_name = g_strconcat(variant, ".so", NULL);
-    g_autofree char *from = g_build_filename(g_getenv("EB_ZOO_DIR"), from_name, NULL);
-    g_autofree char *to = module_path(dir, name, ".so");
-    g_autofree char *bytes = NULL;
-    g_autoptr(GError) error = NULL;
-    gsize length = 0;
-
-    g_file_get_contents(from, &bytes, &length, &error);
-    g_assert_no_error(error);
-    eb_test_write_file(to, "");
-    g_file_set_contents(to, bytes, (gssize)length, &error);
-    g_assert_no_error(error);
-    g_assert_cmpint(g_chmod(to, 0644), ==, 0);
-}
-
-static void
-install_manifest(const char *dir, const char *name, const char *text)
-{
-    g_autofree char *path = module_path(dir, name, ".plugin");
-
-    eb_test_write_file(path, text);
-    g_assert_cmpint(g_chmod(path, 0644), ==, 0);
-}
-
-static char *
-manifest_text(const char *name, const char *abi, const char *implements, const char *more)
-{
-    return g_strdup_printf("[Plugin]\nName=%s\nVersion=1.0\nAbi=%s\nLicense=MIT\nImplements=%s\n%s", name, abi,
-                           implements, more != NULL ? more : "");
-}
-
-static void
-install_plugin(const char *dir, const char *name)
-{
-    g_autofree char *text = manifest_text(name, ABI_TEXT, "doctor-check", NULL);
-
-    install_module(dir, name, name);
-    install_manifest(dir, name, text);
-}
-
-/* --- asking --- */
-
-typedef struct {
-    char *dir;
-    EbPluginRegistry *registry;
-} Zoo;
-
-static void
-zoo_init(Zoo *zoo)
-{
-    zoo->dir = eb_test_temp_dir("zoo");
-    zoo->registry = eb_plugin_registry_new("errand", "/var/lib/errand-box", TRUE);
-}
-
-static void
-zoo_clear(Zoo *zoo)
-{
-    g_clear_object(&zoo->registry);
-    g_clear_pointer(&zoo->dir, g_free);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Zoo, zoo_clear)
-
-static void
-load(Zoo *zoo)
-{
-    eb_plugin_registry_load_dir(zoo->registry, zoo->dir, NULL, NULL, NULL, NULL);
-}
-
-static const EbPluginRecord *
-find(Zoo *zoo, const char *name)
-{
-    GPtrArray *records = eb_plugin_registry_get_records(zoo->registry);
-
-    for (guint i = 0; i < records->len; i++) {
-        const EbPluginRecord *record = g_ptr_array_index(records, i);
-
-        if (strcmp(record->name, name) == 0)
-            return record;
-    }
-    g_error("no record of %s", name);
-}
-
-static gboolean
-has_run(const char *what, const char *name)
-{
-    g_autofree char *variable = g_strconcat("ZOO_", what, "_", name, NULL);
-
-    return g_getenv(variable) != NULL;
-}
-
-static void
-assert_failed(Zoo *zoo, const char *name, EbErrorCode code, const char *reason, const char *text)
-{
-    const EbPluginRecord *record = find(zoo, name);
-
-    g_assert_cmpint(record->state, ==, EB_PLUGIN_STATE_FAILED);
-    eb_test_assert_error(record->error, code, reason, text);
-    /* A failed plugin provides nothing. */
-    g_assert_null(record->plugin);
-    g_assert_null(record->context);
-}
+#include "zoo.h"
 
 /* --- the good one --- */
 
@@ -162,16 +38,16 @@ test_good(void)
     g_autoptr(EbCheckResult) result = NULL;
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    load(&zoo);
-    record = find(&zoo, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_load(&zoo);
+    record = zoo_find(&zoo, "zoo-good");
     g_assert_no_error(record->error);
     g_assert_cmpint(record->state, ==, EB_PLUGIN_STATE_LOADED);
     g_assert_cmpstr(record->version, ==, "1.0");
-    g_assert_cmpstr(record->abi, ==, ABI_TEXT);
+    g_assert_cmpstr(record->abi, ==, ZOO_ABI);
     g_assert_cmpstr(record->license, ==, "MIT");
     g_assert_cmpstr(record->config_section, ==, "plugin.zoo-good");
-    g_assert_true(has_run("CREATED", "zoo-good"));
+    g_assert_true(zoo_has_run("CREATED", "zoo-good"));
     list = eb_plugin_registry_list(zoo.registry, EB_EXTENSION_DOCTOR_CHECK);
     g_assert_cmpuint(list->len, ==, 1);
     g_assert_nonnull(eb_plugin_registry_find(zoo.registry, EB_EXTENSION_DOCTOR_CHECK, "x-zoo-good", &found));
@@ -221,44 +97,44 @@ test_modules(void)
 
     zoo_init(&zoo);
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
-        install_plugin(zoo.dir, table[i].name);
-    install_plugin(zoo.dir, "zoo-good");
-    load(&zoo);
+        zoo_install_plugin(zoo.dir, table[i].name);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_load(&zoo);
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
-        assert_failed(&zoo, table[i].name, table[i].code, table[i].reason, table[i].text);
-        g_assert_cmpint(has_run("OPENED", table[i].name), ==, table[i].opened);
-        g_assert_cmpint(has_run("CREATED", table[i].name), ==, table[i].created);
+        zoo_assert_failed(&zoo, table[i].name, table[i].code, table[i].reason, table[i].text);
+        g_assert_cmpint(zoo_has_run("OPENED", table[i].name), ==, table[i].opened);
+        g_assert_cmpint(zoo_has_run("CREATED", table[i].name), ==, table[i].created);
     }
     /* The bad ones do the good one no harm. */
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
 }
 
 static void
 test_not_elf(void)
 {
     g_auto(Zoo) zoo = {0};
-    g_autofree char *text = manifest_text("zoo-text", ABI_TEXT, "doctor-check", NULL);
+    g_autofree char *text = zoo_manifest_text("zoo-text", ZOO_ABI, "doctor-check", NULL);
     g_autofree char *path = NULL;
 
     zoo_init(&zoo);
-    path = module_path(zoo.dir, "zoo-text", ".so");
-    install_manifest(zoo.dir, "zoo-text", text);
+    path = zoo_module_path(zoo.dir, "zoo-text", ".so");
+    zoo_install_manifest(zoo.dir, "zoo-text", text);
     eb_test_write_file(path, "this is no module, although it is long enough to look like one from afar\n");
-    load(&zoo);
-    assert_failed(&zoo, "zoo-text", EB_ERROR_INTEGRITY, "plugin.not-module", path);
-    eb_test_assert_error(find(&zoo, "zoo-text")->error, EB_ERROR_INTEGRITY, NULL, "invalid ELF header");
+    zoo_load(&zoo);
+    zoo_assert_failed(&zoo, "zoo-text", EB_ERROR_INTEGRITY, "plugin.not-module", path);
+    eb_test_assert_error(zoo_find(&zoo, "zoo-text")->error, EB_ERROR_INTEGRITY, NULL, "invalid ELF header");
 }
 
 static void
 test_module_missing(void)
 {
     g_auto(Zoo) zoo = {0};
-    g_autofree char *text = manifest_text("zoo-gone", ABI_TEXT, "doctor-check", NULL);
+    g_autofree char *text = zoo_manifest_text("zoo-gone", ZOO_ABI, "doctor-check", NULL);
 
     zoo_init(&zoo);
-    install_manifest(zoo.dir, "zoo-gone", text);
-    load(&zoo);
-    assert_failed(&zoo, "zoo-gone", EB_ERROR_NOT_FOUND, "plugin.missing-file", "zoo-gone.so");
+    zoo_install_manifest(zoo.dir, "zoo-gone", text);
+    zoo_load(&zoo);
+    zoo_assert_failed(&zoo, "zoo-gone", EB_ERROR_NOT_FOUND, "plugin.missing-file", "zoo-gone.so");
 }
 
 /* --- refused for what the manifest says, before any code runs --- */
@@ -296,64 +172,66 @@ test_manifests(void)
 
     zoo_init(&zoo);
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
-        install_module(zoo.dir, table[i].name, "zoo-good");
-        install_manifest(zoo.dir, table[i].name, table[i].content);
+        zoo_install_module(zoo.dir, table[i].name, "zoo-good");
+        zoo_install_manifest(zoo.dir, table[i].name, table[i].content);
     }
-    install_module(zoo.dir, "zoo-huge", "zoo-good");
-    install_manifest(zoo.dir, "zoo-huge", huge);
-    install_module(zoo.dir, "zoo-bare", "zoo-good");
+    zoo_install_module(zoo.dir, "zoo-huge", "zoo-good");
+    zoo_install_manifest(zoo.dir, "zoo-huge", huge);
+    zoo_install_module(zoo.dir, "zoo-bare", "zoo-good");
     g_unsetenv("ZOO_OPENED_zoo-good");
-    load(&zoo);
+    zoo_load(&zoo);
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
-        assert_failed(&zoo, table[i].name, table[i].code, table[i].reason, table[i].text);
-    assert_failed(&zoo, "zoo-huge", EB_ERROR_INVALID, "plugin.manifest", "longer than 16384 bytes");
-    assert_failed(&zoo, "zoo-bare", EB_ERROR_NOT_FOUND, "plugin.no-manifest", "zoo-bare.plugin is missing");
-    g_assert_false(has_run("OPENED", "zoo-good"));
+        zoo_assert_failed(&zoo, table[i].name, table[i].code, table[i].reason, table[i].text);
+    zoo_assert_failed(&zoo, "zoo-huge", EB_ERROR_INVALID, "plugin.manifest", "longer than 16384 bytes");
+    zoo_assert_failed(&zoo, "zoo-bare", EB_ERROR_NOT_FOUND, "plugin.no-manifest", "zoo-bare.plugin is missing");
+    g_assert_false(zoo_has_run("OPENED", "zoo-good"));
 }
 
 static void
 test_undeclared(void)
 {
     g_auto(Zoo) zoo = {0};
-    g_autofree char *text = manifest_text("zoo-good", ABI_TEXT, "credential-store:vault", NULL);
+    g_autofree char *text = zoo_manifest_text("zoo-good", ZOO_ABI, "credential-store:vault", NULL);
 
     zoo_init(&zoo);
-    install_module(zoo.dir, "zoo-good", "zoo-good");
-    install_manifest(zoo.dir, "zoo-good", text);
-    load(&zoo);
-    assert_failed(&zoo, "zoo-good", EB_ERROR_INTEGRITY, "plugin.undeclared",
-                  "provides doctor-check x-zoo-good, which its manifest does not declare");
+    zoo_install_module(zoo.dir, "zoo-good", "zoo-good");
+    zoo_install_manifest(zoo.dir, "zoo-good", text);
+    zoo_load(&zoo);
+    zoo_assert_failed(&zoo, "zoo-good", EB_ERROR_INTEGRITY, "plugin.undeclared",
+                      "provides doctor-check x-zoo-good, which its manifest does not declare");
 }
 
 static void
 test_requires(void)
 {
     g_auto(Zoo) zoo = {0};
-    g_autofree char *needs_good = manifest_text("zoo-twin-a", ABI_TEXT, "doctor-check", "Requires=zoo-good\n");
-    g_autofree char *needs_none = manifest_text("zoo-gtype-a", ABI_TEXT, "doctor-check", "Requires=zoo-nowhere\n");
-    g_autofree char *needs_bad = manifest_text("zoo-stop-fails", ABI_TEXT, "doctor-check", "Requires=zoo-no-create\n");
-    g_autofree char *circle_a = manifest_text("zoo-start-fails", ABI_TEXT, "doctor-check", "Requires=zoo-twin-b\n");
-    g_autofree char *circle_b = manifest_text("zoo-twin-b", ABI_TEXT, "doctor-check", "Requires=zoo-start-fails\n");
+    g_autofree char *needs_good = zoo_manifest_text("zoo-twin-a", ZOO_ABI, "doctor-check", "Requires=zoo-good\n");
+    g_autofree char *needs_none = zoo_manifest_text("zoo-gtype-a", ZOO_ABI, "doctor-check", "Requires=zoo-nowhere\n");
+    g_autofree char *needs_bad =
+        zoo_manifest_text("zoo-stop-fails", ZOO_ABI, "doctor-check", "Requires=zoo-no-create\n");
+    g_autofree char *circle_a = zoo_manifest_text("zoo-start-fails", ZOO_ABI, "doctor-check", "Requires=zoo-twin-b\n");
+    g_autofree char *circle_b = zoo_manifest_text("zoo-twin-b", ZOO_ABI, "doctor-check", "Requires=zoo-start-fails\n");
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-no-create");
-    install_plugin(zoo.dir, "zoo-twin-a");
-    install_manifest(zoo.dir, "zoo-twin-a", needs_good);
-    install_plugin(zoo.dir, "zoo-gtype-a");
-    install_manifest(zoo.dir, "zoo-gtype-a", needs_none);
-    install_plugin(zoo.dir, "zoo-stop-fails");
-    install_manifest(zoo.dir, "zoo-stop-fails", needs_bad);
-    install_plugin(zoo.dir, "zoo-start-fails");
-    install_manifest(zoo.dir, "zoo-start-fails", circle_a);
-    install_plugin(zoo.dir, "zoo-twin-b");
-    install_manifest(zoo.dir, "zoo-twin-b", circle_b);
-    load(&zoo);
-    g_assert_cmpint(find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_LOADED);
-    assert_failed(&zoo, "zoo-gtype-a", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-nowhere, which is not there");
-    assert_failed(&zoo, "zoo-stop-fails", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-no-create, which is failed");
-    assert_failed(&zoo, "zoo-start-fails", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-twin-b");
-    assert_failed(&zoo, "zoo-twin-b", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-start-fails");
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-no-create");
+    zoo_install_plugin(zoo.dir, "zoo-twin-a");
+    zoo_install_manifest(zoo.dir, "zoo-twin-a", needs_good);
+    zoo_install_plugin(zoo.dir, "zoo-gtype-a");
+    zoo_install_manifest(zoo.dir, "zoo-gtype-a", needs_none);
+    zoo_install_plugin(zoo.dir, "zoo-stop-fails");
+    zoo_install_manifest(zoo.dir, "zoo-stop-fails", needs_bad);
+    zoo_install_plugin(zoo.dir, "zoo-start-fails");
+    zoo_install_manifest(zoo.dir, "zoo-start-fails", circle_a);
+    zoo_install_plugin(zoo.dir, "zoo-twin-b");
+    zoo_install_manifest(zoo.dir, "zoo-twin-b", circle_b);
+    zoo_load(&zoo);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_LOADED);
+    zoo_assert_failed(&zoo, "zoo-gtype-a", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-nowhere, which is not there");
+    zoo_assert_failed(&zoo, "zoo-stop-fails", EB_ERROR_UNAVAILABLE, "plugin.requires",
+                      "zoo-no-create, which is failed");
+    zoo_assert_failed(&zoo, "zoo-start-fails", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-twin-b");
+    zoo_assert_failed(&zoo, "zoo-twin-b", EB_ERROR_UNAVAILABLE, "plugin.requires", "zoo-start-fails");
 }
 
 /* --- refused for what others have already --- */
@@ -366,9 +244,9 @@ test_duplicate_name(void)
     GPtrArray *records;
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(second, "zoo-good");
-    load(&zoo);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(second, "zoo-good");
+    zoo_load(&zoo);
     eb_plugin_registry_load_dir(zoo.registry, second, NULL, NULL, NULL, NULL);
     records = eb_plugin_registry_get_records(zoo.registry);
     g_assert_cmpuint(records->len, ==, 2);
@@ -390,12 +268,12 @@ test_duplicate_extension(void)
     g_auto(Zoo) zoo = {0};
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-twin-a");
-    install_plugin(zoo.dir, "zoo-twin-b");
-    load(&zoo);
-    g_assert_cmpint(find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_LOADED);
-    assert_failed(&zoo, "zoo-twin-b", EB_ERROR_EXISTS, "plugin.extension-taken",
-                  "provides doctor-check x-zoo-twin, which plugin zoo-twin-a provides already");
+    zoo_install_plugin(zoo.dir, "zoo-twin-a");
+    zoo_install_plugin(zoo.dir, "zoo-twin-b");
+    zoo_load(&zoo);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_LOADED);
+    zoo_assert_failed(&zoo, "zoo-twin-b", EB_ERROR_EXISTS, "plugin.extension-taken",
+                      "provides doctor-check x-zoo-twin, which plugin zoo-twin-a provides already");
 }
 
 static void
@@ -404,13 +282,13 @@ test_duplicate_gtype(void)
     g_auto(Zoo) zoo = {0};
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-gtype-a");
-    install_plugin(zoo.dir, "zoo-gtype-b");
-    load(&zoo);
-    g_assert_cmpint(find(&zoo, "zoo-gtype-a")->state, ==, EB_PLUGIN_STATE_LOADED);
-    assert_failed(&zoo, "zoo-gtype-b", EB_ERROR_EXISTS, "plugin.gtype",
-                  "defines the type ZooSharedType, which plugin zoo-gtype-a has registered");
-    g_assert_false(has_run("OPENED", "zoo-gtype-b")); /* its code would have hung the process */
+    zoo_install_plugin(zoo.dir, "zoo-gtype-a");
+    zoo_install_plugin(zoo.dir, "zoo-gtype-b");
+    zoo_load(&zoo);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-gtype-a")->state, ==, EB_PLUGIN_STATE_LOADED);
+    zoo_assert_failed(&zoo, "zoo-gtype-b", EB_ERROR_EXISTS, "plugin.gtype",
+                      "defines the type ZooSharedType, which plugin zoo-gtype-a has registered");
+    g_assert_false(zoo_has_run("OPENED", "zoo-gtype-b")); /* its code would have hung the process */
 }
 
 /* Two registries of one process: the same file is the same module, another one of that name is refused. */
@@ -424,16 +302,16 @@ test_second_registry(void)
     zoo_init(&zoo);
     zoo_init(&again);
     zoo_init(&copy);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(copy.dir, "zoo-good");
-    load(&zoo);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(copy.dir, "zoo-good");
+    zoo_load(&zoo);
     g_free(again.dir);
     again.dir = g_strdup(zoo.dir);
-    load(&again);
-    load(&copy);
-    g_assert_cmpint(find(&again, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
-    g_assert_true(find(&again, "zoo-good")->plugin != find(&zoo, "zoo-good")->plugin);
-    assert_failed(&copy, "zoo-good", EB_ERROR_EXISTS, "plugin.replaced", copy.dir);
+    zoo_load(&again);
+    zoo_load(&copy);
+    g_assert_cmpint(zoo_find(&again, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
+    g_assert_true(zoo_find(&again, "zoo-good")->plugin != zoo_find(&zoo, "zoo-good")->plugin);
+    zoo_assert_failed(&copy, "zoo-good", EB_ERROR_EXISTS, "plugin.replaced", copy.dir);
 }
 
 /* --- start and stop --- */
@@ -444,22 +322,22 @@ test_start(void)
     g_auto(Zoo) zoo = {0};
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-start-fails");
-    install_plugin(zoo.dir, "zoo-start-never");
-    install_plugin(zoo.dir, "zoo-start-late");
-    load(&zoo);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-start-fails");
+    zoo_install_plugin(zoo.dir, "zoo-start-never");
+    zoo_install_plugin(zoo.dir, "zoo-start-late");
+    zoo_load(&zoo);
     g_assert_nonnull(eb_plugin_registry_find(zoo.registry, EB_EXTENSION_DOCTOR_CHECK, "x-zoo-start-never", NULL));
     start(&zoo, 100);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_RUNNING);
-    assert_failed(&zoo, "zoo-start-fails", EB_ERROR_UNAVAILABLE, "zoo.asleep", "the animal sleeps");
-    assert_failed(&zoo, "zoo-start-never", EB_ERROR_TIMEOUT, "plugin.start-timeout", "did not start within 100 ms");
-    assert_failed(&zoo, "zoo-start-late", EB_ERROR_TIMEOUT, "plugin.start-timeout", NULL);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_RUNNING);
+    zoo_assert_failed(&zoo, "zoo-start-fails", EB_ERROR_UNAVAILABLE, "zoo.asleep", "the animal sleeps");
+    zoo_assert_failed(&zoo, "zoo-start-never", EB_ERROR_TIMEOUT, "plugin.start-timeout", "did not start within 100 ms");
+    zoo_assert_failed(&zoo, "zoo-start-late", EB_ERROR_TIMEOUT, "plugin.start-timeout", NULL);
     g_assert_null(eb_plugin_registry_find(zoo.registry, EB_EXTENSION_DOCTOR_CHECK, "x-zoo-start-never", NULL));
     eb_test_run_for(100); /* what the late one says now changes nothing */
-    assert_failed(&zoo, "zoo-start-late", EB_ERROR_TIMEOUT, "plugin.start-timeout", NULL);
+    zoo_assert_failed(&zoo, "zoo-start-late", EB_ERROR_TIMEOUT, "plugin.start-timeout", NULL);
     stop(&zoo, 5000);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_STOPPED);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_STOPPED);
 }
 
 static void
@@ -468,16 +346,16 @@ test_stop(void)
     g_auto(Zoo) zoo = {0};
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-stop-never");
-    install_plugin(zoo.dir, "zoo-stop-fails");
-    load(&zoo);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-stop-never");
+    zoo_install_plugin(zoo.dir, "zoo-stop-fails");
+    zoo_load(&zoo);
     start(&zoo, 5000);
     stop(&zoo, 100);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_STOPPED);
-    assert_failed(&zoo, "zoo-stop-never", EB_ERROR_TIMEOUT, "plugin.stop-timeout",
-                  "plugin zoo-stop-never did not stop within 100 ms and is dropped");
-    assert_failed(&zoo, "zoo-stop-fails", EB_ERROR_FAILED, "zoo.bites", NULL);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_STOPPED);
+    zoo_assert_failed(&zoo, "zoo-stop-never", EB_ERROR_TIMEOUT, "plugin.stop-timeout",
+                      "plugin zoo-stop-never did not stop within 100 ms and is dropped");
+    zoo_assert_failed(&zoo, "zoo-stop-fails", EB_ERROR_FAILED, "zoo.bites", NULL);
 }
 
 static gboolean
@@ -496,15 +374,15 @@ test_start_cancelled(void)
     g_autoptr(GError) error = NULL;
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-start-never");
-    load(&zoo);
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-start-never");
+    zoo_load(&zoo);
     g_timeout_add(50, cancel, cancellable);
     eb_plugin_registry_start_async(zoo.registry, EB_TEST_DEADLINE_MS, cancellable, eb_test_result_ready, &done);
     g_assert_false(eb_plugin_registry_start_finish(zoo.registry, eb_test_result_wait(&done), &error));
     eb_test_assert_error(error, EB_ERROR_CANCELLED, "plugin.cancelled", NULL);
-    assert_failed(&zoo, "zoo-start-never", EB_ERROR_CANCELLED, "plugin.cancelled", NULL);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_RUNNING);
+    zoo_assert_failed(&zoo, "zoo-start-never", EB_ERROR_CANCELLED, "plugin.cancelled", NULL);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_RUNNING);
 }
 
 /* --- which are opened --- */
@@ -516,25 +394,25 @@ test_enabled(void)
     g_auto(Zoo) zoo = {0};
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-twin-a");
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-twin-a");
     g_unsetenv("ZOO_OPENED_zoo-twin-a");
     eb_plugin_registry_load_dir(zoo.registry, zoo.dir, enabled, NULL, NULL, NULL);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
-    g_assert_cmpint(find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_DISABLED);
-    g_assert_cmpstr(find(&zoo, "zoo-twin-a")->version, ==, "1.0");
-    g_assert_no_error(find(&zoo, "zoo-twin-a")->error);
-    g_assert_false(has_run("OPENED", "zoo-twin-a"));
-    assert_failed(&zoo, "zoo-not-there", EB_ERROR_NOT_FOUND, "plugin.missing", zoo.dir);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-twin-a")->state, ==, EB_PLUGIN_STATE_DISABLED);
+    g_assert_cmpstr(zoo_find(&zoo, "zoo-twin-a")->version, ==, "1.0");
+    g_assert_no_error(zoo_find(&zoo, "zoo-twin-a")->error);
+    g_assert_false(zoo_has_run("OPENED", "zoo-twin-a"));
+    zoo_assert_failed(&zoo, "zoo-not-there", EB_ERROR_NOT_FOUND, "plugin.missing", zoo.dir);
     /* A second directory that has it: no longer missing. */
     {
         g_autofree char *second = eb_test_temp_dir("zoo2");
-        g_autofree char *text = manifest_text("zoo-not-there", ABI_TEXT, "doctor-check", NULL);
+        g_autofree char *text = zoo_manifest_text("zoo-not-there", ZOO_ABI, "doctor-check", NULL);
 
-        install_module(second, "zoo-not-there", "zoo-no-symbol");
-        install_manifest(second, "zoo-not-there", text);
+        zoo_install_module(second, "zoo-not-there", "zoo-no-symbol");
+        zoo_install_manifest(second, "zoo-not-there", text);
         eb_plugin_registry_load_dir(zoo.registry, second, enabled, NULL, NULL, NULL);
-        assert_failed(&zoo, "zoo-not-there", EB_ERROR_INTEGRITY, "plugin.no-symbol", second);
+        zoo_assert_failed(&zoo, "zoo-not-there", EB_ERROR_INTEGRITY, "plugin.no-symbol", second);
     }
 }
 
@@ -547,166 +425,22 @@ test_only(void)
     g_auto(Zoo) zoo = {0};
     g_auto(Zoo) zoo2 = {0};
     g_auto(Zoo) zoo3 = {0};
-    g_autofree char *text = manifest_text("zoo-good", ABI_TEXT, "credential-store:vault;doctor-check", NULL);
+    g_autofree char *text = zoo_manifest_text("zoo-good", ZOO_ABI, "credential-store:vault;doctor-check", NULL);
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-good");
     eb_plugin_registry_load_dir(zoo.registry, zoo.dir, NULL, transports, NULL, NULL);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_DISABLED);
-    g_assert_no_error(find(&zoo, "zoo-good")->error);
+    g_assert_cmpint(zoo_find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_DISABLED);
+    g_assert_no_error(zoo_find(&zoo, "zoo-good")->error);
     zoo_init(&zoo2);
-    install_plugin(zoo2.dir, "zoo-good");
+    zoo_install_plugin(zoo2.dir, "zoo-good");
     eb_plugin_registry_load_dir(zoo2.registry, zoo2.dir, NULL, checks, NULL, NULL);
-    g_assert_cmpint(find(&zoo2, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
+    g_assert_cmpint(zoo_find(&zoo2, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
     zoo_init(&zoo3);
-    install_plugin(zoo3.dir, "zoo-good");
-    install_manifest(zoo3.dir, "zoo-good", text);
+    zoo_install_plugin(zoo3.dir, "zoo-good");
+    zoo_install_manifest(zoo3.dir, "zoo-good", text);
     eb_plugin_registry_load_dir(zoo3.registry, zoo3.dir, NULL, named, NULL, NULL);
-    g_assert_cmpint(find(&zoo3, "zoo-good")->state, ==, EB_PLUGIN_STATE_DISABLED);
-}
-
-/* --- file trust --- */
-
-typedef void (*Spoil)(const char *dir);
-
-static void
-spoil_file_mode(const char *dir)
-{
-    g_autofree char *path = module_path(dir, "zoo-good", ".so");
-
-    g_assert_cmpint(g_chmod(path, 0664), ==, 0);
-}
-
-static void
-spoil_manifest_mode(const char *dir)
-{
-    g_autofree char *path = module_path(dir, "zoo-good", ".plugin");
-
-    g_assert_cmpint(g_chmod(path, 0646), ==, 0);
-}
-
-static void
-spoil_folder_mode(const char *dir)
-{
-    g_autofree char *path = g_build_filename(dir, "zoo-good", NULL);
-
-    g_assert_cmpint(g_chmod(path, 0775), ==, 0);
-}
-
-static void
-spoil_parent_mode(const char *dir)
-{
-    g_assert_cmpint(g_chmod(dir, 0757), ==, 0);
-}
-
-static void
-spoil_file_link(const char *dir)
-{
-    g_autofree char *path = module_path(dir, "zoo-good", ".so");
-    g_autofree char *other = g_build_filename(dir, "real.so", NULL);
-
-    g_assert_cmpint(g_rename(path, other), ==, 0);
-    g_assert_cmpint(symlink(other, path), ==, 0);
-}
-
-static void
-spoil_folder_link(const char *dir)
-{
-    g_autofree char *path = g_build_filename(dir, "zoo-good", NULL);
-    g_autofree char *other = g_build_filename(dir, "Real", NULL);
-
-    g_assert_cmpint(g_rename(path, other), ==, 0);
-    g_assert_cmpint(symlink(other, path), ==, 0);
-}
-
-static void
-spoil_file_type(const char *dir)
-{
-    g_autofree char *path = module_path(dir, "zoo-good", ".so");
-
-    g_assert_cmpint(g_unlink(path), ==, 0);
-    g_assert_cmpint(mkfifo(path, 0644), ==, 0);
-}
-
-static void
-spoil_file_owner(const char *dir)
-{
-    g_autofree char *path = module_path(dir, "zoo-good", ".so");
-
-    g_assert_cmpint(chown(path, 54321, 54321), ==, 0);
-}
-
-static void
-spoil_folder_owner(const char *dir)
-{
-    g_autofree char *path = g_build_filename(dir, "zoo-good", NULL);
-
-    g_assert_cmpint(chown(path, 54321, 54321), ==, 0);
-}
-
-static void
-test_trust(void)
-{
-    static const struct {
-        Spoil spoil;
-        const char *reason;
-        const char *text;
-        gboolean needs_root;
-    } table[] = {
-        {spoil_file_mode, "plugin.trust-mode", "zoo-good.so has mode 0664", FALSE},
-        {spoil_manifest_mode, "plugin.trust-mode", "zoo-good.plugin has mode 0646", FALSE},
-        {spoil_folder_mode, "plugin.trust-mode", "has mode 0775", FALSE},
-        {spoil_parent_mode, "plugin.trust-mode", "has mode 0757", FALSE},
-        {spoil_file_link, "plugin.trust-symlink", "zoo-good.so is a symbolic link", FALSE},
-        {spoil_folder_link, "plugin.trust-symlink", "zoo-good is a symbolic link", FALSE},
-        {spoil_file_type, "plugin.trust-type", "zoo-good.so is no regular file", FALSE},
-        {spoil_file_owner, "plugin.trust-owner", "zoo-good.so belongs to uid 54321", TRUE},
-        {spoil_folder_owner, "plugin.trust-owner", "zoo-good belongs to uid 54321", TRUE},
-    };
-
-    g_unsetenv("ZOO_OPENED_zoo-good");
-    for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
-        g_auto(Zoo) zoo = {0};
-
-        if (table[i].needs_root && geteuid() != 0)
-            continue;
-        zoo_init(&zoo);
-        install_plugin(zoo.dir, "zoo-good");
-        table[i].spoil(zoo.dir);
-        load(&zoo);
-        assert_failed(&zoo, "zoo-good", EB_ERROR_INTEGRITY, table[i].reason, table[i].text);
-    }
-    g_assert_false(has_run("OPENED", "zoo-good"));
-}
-
-/* Installed, nothing below /tmp is trusted, however it is owned: others may write there. */
-static void
-test_trust_installed(void)
-{
-    g_auto(Zoo) zoo = {0};
-
-    zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    g_clear_object(&zoo.registry);
-    zoo.registry = eb_plugin_registry_new("errand", "/x", FALSE);
-    load(&zoo);
-    assert_failed(&zoo, "zoo-good", EB_ERROR_INTEGRITY, NULL, "/tmp");
-}
-
-/* The directory itself may be a link of the administrator's. */
-static void
-test_linked_dir(void)
-{
-    g_auto(Zoo) zoo = {0};
-    g_autofree char *holder = eb_test_temp_dir("zoo2");
-    g_autofree char *link = g_build_filename(holder, "plugins", NULL);
-
-    zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    g_assert_cmpint(symlink(zoo.dir, link), ==, 0);
-    eb_plugin_registry_load_dir(zoo.registry, link, NULL, NULL, NULL, NULL);
-    g_assert_cmpint(find(&zoo, "zoo-good")->state, ==, EB_PLUGIN_STATE_LOADED);
-    g_assert_true(g_str_has_prefix(find(&zoo, "zoo-good")->path, zoo.dir));
+    g_assert_cmpint(zoo_find(&zoo3, "zoo-good")->state, ==, EB_PLUGIN_STATE_DISABLED);
 }
 
 /* --- `plugin check FILE` --- */
@@ -721,15 +455,15 @@ test_check_file(void)
     EbPluginRecord *record = NULL;
 
     zoo_init(&zoo);
-    install_plugin(zoo.dir, "zoo-good");
-    install_plugin(zoo.dir, "zoo-other-name");
-    good = module_path(zoo.dir, "zoo-good", ".so");
-    bad = module_path(zoo.dir, "zoo-other-name", ".so");
+    zoo_install_plugin(zoo.dir, "zoo-good");
+    zoo_install_plugin(zoo.dir, "zoo-other-name");
+    good = zoo_module_path(zoo.dir, "zoo-good", ".so");
+    bad = zoo_module_path(zoo.dir, "zoo-other-name", ".so");
     g_unsetenv("ZOO_CREATED_zoo-good");
     g_assert_true(eb_plugin_registry_check_file(good, TRUE, &record, &error));
     g_assert_no_error(error);
     g_assert_cmpstr(record->name, ==, "zoo-good");
-    g_assert_false(has_run("CREATED", "zoo-good"));
+    g_assert_false(zoo_has_run("CREATED", "zoo-good"));
     eb_plugin_record_free(record);
     g_assert_false(eb_plugin_registry_check_file(bad, TRUE, &record, &error));
     eb_test_assert_error(error, EB_ERROR_INTEGRITY, "plugin.name", NULL);
@@ -741,12 +475,7 @@ test_check_file(void)
     eb_test_assert_error(error, EB_ERROR_INVALID, "plugin.file-name", NULL);
 }
 
-/* --- each in a process of its own: a module is loaded once and for ever --- */
-
-static const struct {
-    const char *path;
-    GTestFunc func;
-} tests[] = {
+static const ZooTest tests[] = {
     {"/zoo/good", test_good},
     {"/zoo/modules", test_modules},
     {"/zoo/not-elf", test_not_elf},
@@ -762,32 +491,12 @@ static const struct {
     {"/zoo/start-cancelled", test_start_cancelled},
     {"/zoo/enabled", test_enabled},
     {"/zoo/only", test_only},
-    {"/zoo/trust", test_trust},
-    {"/zoo/trust-installed", test_trust_installed},
-    {"/zoo/linked-dir", test_linked_dir},
     {"/zoo/check-file", test_check_file},
     {"/zoo/second-registry", test_second_registry},
 };
 
-static void
-run(gconstpointer data)
-{
-    const GTestFunc *func = data;
-
-    if (g_test_subprocess()) {
-        (*func)();
-        return;
-    }
-    g_test_trap_subprocess(NULL, (guint64)EB_TEST_DEADLINE_MS * 1000, 0);
-    g_test_trap_assert_passed();
-}
-
 int
 main(int argc, char **argv)
 {
-    umask(022);
-    eb_test_init(&argc, &argv);
-    for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
-        g_test_add_data_func(tests[i].path, &tests[i].func, run);
-    return g_test_run();
+    return zoo_run(argc, argv, tests, G_N_ELEMENTS(tests));
 }
