@@ -27,7 +27,7 @@ static const EbCliOption global_options[] = {
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliOption setup_options[] = {
+static const EbCliOption setup_options[] = {
     {"creds", 0, "FILE", FALSE, "creds.env with the credentials to keep"},
     {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
     {"plan", 0, NULL, FALSE, "print every change and make none"},
@@ -35,14 +35,14 @@ G_GNUC_UNUSED static const EbCliOption setup_options[] = {
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliOption doctor_options[] = {
+static const EbCliOption doctor_options[] = {
     {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
     {"list", 0, NULL, FALSE, "say what is checked"},
     {"strict", 0, NULL, FALSE, "exit 3 when anything is degraded"},
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliOption try_options[] = {
+static const EbCliOption try_options[] = {
     {"project", 0, "NAME", FALSE, "directory below project_root, made when missing (default: try)"},
     {"agent", 0, "NAME", FALSE, "agent profile (default: [session] agent)"},
     {"model", 0, "NAME", FALSE, "model (default: [session] model, else the agent's own)"},
@@ -53,7 +53,7 @@ G_GNUC_UNUSED static const EbCliOption try_options[] = {
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliVerb sessions_verbs[] = {
+static const EbCliVerb sessions_verbs[] = {
     {"", "", 0, 0, NULL, "the same as list"},
     {"list", "", 0, 0, NULL, "what sessions exist"},
     {"show", "ID", 1, 1, NULL, "one session in detail"},
@@ -63,12 +63,12 @@ G_GNUC_UNUSED static const EbCliVerb sessions_verbs[] = {
     {"prune", "", 0, 0, NULL, "remove what ended tries left on disk"},
     {NULL},
 };
-G_GNUC_UNUSED static const EbCliOption sessions_options[] = {
+static const EbCliOption sessions_options[] = {
     {"yes", 0, NULL, FALSE, "remove: yes, for good"},
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliVerb image_verbs[] = {
+static const EbCliVerb image_verbs[] = {
     {"build", "", 0, 0, NULL, "make the guest image and import it"},
     {"list", "", 0, 0, NULL, "images the backend has"},
     {"verify", "", 0, 0, NULL, "is the image what the recipe made?"},
@@ -94,7 +94,7 @@ static const EbCliOption creds_options[] = {
     {NULL},
 };
 
-G_GNUC_UNUSED static const EbCliVerb pins_verbs[] = {
+static const EbCliVerb pins_verbs[] = {
     {"verify", "", 0, 0, NULL, "is pins.toml well formed, with a digest for each entry?"},
     {NULL},
 };
@@ -115,36 +115,20 @@ static const EbCliVerb config_verbs[] = {
 };
 
 static const EbCliCommand commands[] = {
-#ifdef EB_CMD_SETUP
     {"setup", "prepares this host; may be repeated", ONE_FORM("", 0, 0, NULL), setup_options, eb_cmd_setup, FALSE},
-#endif
-#ifdef EB_CMD_DOCTOR
     {"doctor", "checks this host", ONE_FORM("", 0, 0, NULL), doctor_options, eb_cmd_doctor, FALSE},
-#endif
-#ifdef EB_CMD_SERVE
     {"serve", "runs the service in the foreground", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_serve, FALSE},
-#endif
-#ifdef EB_CMD_STATUS
     {"status", "asks the running service how it is", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_status, FALSE},
-#endif
-#ifdef EB_CMD_TRY
     {"try", "one errand on this terminal",
      ONE_FORM("PROMPT...", 1, 1024,
               "Starts a guest, runs one turn, prints what the agent says and does. PROMPT \"-\": read from stdin."),
      try_options, eb_cmd_try, FALSE},
-#endif
-#ifdef EB_CMD_SESSIONS
     {"sessions", "what sessions exist and what they left on disk", sessions_verbs, sessions_options, eb_cmd_sessions,
      FALSE},
-#endif
-#ifdef EB_CMD_IMAGE
     {"image", "the guest image", image_verbs, image_options, eb_cmd_image, FALSE},
-#endif
     {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
      eb_cmd_creds, FALSE},
-#ifdef EB_CMD_PINS
     {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, NO_OPTIONS, eb_cmd_pins, FALSE},
-#endif
     {"plugin", "plugins: state, ABI, what each provides and may touch", plugin_verbs, NO_OPTIONS, eb_cmd_plugin, FALSE},
     {"config", "the configuration", config_verbs, NO_OPTIONS, eb_cmd_config, FALSE},
     {"version", "versions of the program, the plugin ABI and the libraries in use", ONE_FORM("", 0, 0, NULL),

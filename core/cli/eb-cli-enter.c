@@ -61,8 +61,7 @@ check_state_dir(const char *path, const EbAccount *account, GError **error)
     struct stat info;
 
     if (stat(path, &info) != 0) {
-        eb_set_error(error, EB_ERROR_CONFIG, "state.missing", "%s: %s (errand-box setup)", path,
-                     g_strerror(errno));
+        eb_set_error(error, EB_ERROR_CONFIG, "state.missing", "%s: %s (errand-box setup)", path, g_strerror(errno));
         return FALSE;
     }
     if (!S_ISDIR(info.st_mode) || info.st_uid != account->uid || (info.st_mode & 022) != 0) {

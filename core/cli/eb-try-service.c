@@ -102,8 +102,8 @@ lost(EbJsonrpc *peer, GError *error, gpointer user_data)
 
     if (self->over)
         return;
-    self->error = eb_error_new(EB_ERROR_UNAVAILABLE, "control.lost",
-                               "the service went away (errand-box sessions list)");
+    self->error =
+        eb_error_new(EB_ERROR_UNAVAILABLE, "control.lost", "the service went away (errand-box sessions list)");
     self->over = TRUE;
 }
 

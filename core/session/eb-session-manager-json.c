@@ -19,8 +19,8 @@ set_text(JsonObject *object, const char *member, const char *text)
         json_object_set_null_member(object, member);
 }
 
-static JsonObject *
-describe(const EbSessionRecord *record)
+JsonObject *
+eb_session_record_to_json(const EbSessionRecord *record)
 {
     JsonObject *object = json_object_new();
     json_object_set_string_member(object, "id", record->id);
@@ -74,7 +74,7 @@ eb_session_manager_list_json(EbSessionManager *self)
     g_ptr_array_sort(records, by_activity);
     JsonArray *array = json_array_new();
     for (guint i = 0; i < records->len; i++)
-        json_array_add_object_element(array, describe(records->pdata[i]));
+        json_array_add_object_element(array, eb_session_record_to_json(records->pdata[i]));
     JsonObject *object = json_object_new();
     json_object_set_array_member(object, "sessions", array);
     return to_node(object);
@@ -87,7 +87,7 @@ eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **er
     if (whole == NULL)
         return NULL;
     const EbSessionRecord *record = g_hash_table_lookup(self->records, whole);
-    JsonObject *object = describe(record);
+    JsonObject *object = eb_session_record_to_json(record);
     g_autofree char *state = g_build_filename(self->parts->state_root, "sessions", whole, NULL);
     g_autofree char *project = g_build_filename(eb_config_get_project_root(self->parts->config), record->project, NULL);
     json_object_set_string_member(object, "directory", state);

@@ -4,6 +4,7 @@
 #include "core/base/eb-paths.h"
 #include "core/config/eb-config.h"
 #include "core/plugin/eb-plugin-registry.h"
+#include "core/state/eb-session-store.h"
 #include "errand-box-plugin.h"
 
 G_BEGIN_DECLS
@@ -44,6 +45,8 @@ gboolean eb_session_manager_close_finish(EbSessionManager *self, GAsyncResult *r
 /** eb_session_manager_attach_transport: routes messages of @transport to sessions and back. @name: e.g. "console" */
 void eb_session_manager_attach_transport(EbSessionManager *self, const char *name, EbChatTransport *transport);
 
+/** eb_session_record_to_json: (transfer full): one row of `sessions list --json`. */
+JsonObject *eb_session_record_to_json(const EbSessionRecord *record);
 /** eb_session_manager_list_json: (transfer full): as `sessions list --json`; show_json: one, NULL when unknown. */
 JsonNode *eb_session_manager_list_json(EbSessionManager *self);
 JsonNode *eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **error);

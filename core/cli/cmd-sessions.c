@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions: those of the running service over its control socket, those of finished tries from their directories. */
+#include "core/base/eb-account.h"
+#include "core/cli/eb-cli-commands.h"
+#include "core/cli/eb-try-store.h"
+#include "core/cli/eb-try.h"
+#include "core/control/eb-control-client.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void
+append_array(JsonArray *to, JsonNode *from)
+{
+    JsonArray *list = eb_json_get_array(eb_json_node_object(from), "sessions");
+
+    for (guint i = 0; list != NULL && i < json_array_get_length(list); i++)
+        json_array_add_element(to, json_node_copy(json_array_get_element(list, i)));
+}
+
+static const char *
+text_of(JsonObject *object, const char *member)
+{
+    const char *text = eb_json_get_string(object, member);
+    return text != NULL ? text : "-";
+}
+
+static int
+list(EbCli *cli, EbConfig *config)
+{
+    g_autoptr(GError) error = NULL;
+    const char *state_dir = eb_config_get_state_dir(config);
+    g_autoptr(EbControlClient) client = eb_control_client_new(state_dir, &error);
+    JsonArray *sessions = json_array_new();
+    g_autoptr(JsonNode) root = json_node_new(JSON_NODE_OBJECT);
+    JsonObject *object = json_object_new();
+
+    json_object_set_array_member(object, "sessions", sessions);
+    json_node_take_object(root, object);
+    if (client != NULL) {
+        g_autoptr(JsonNode) served =
+            eb_control_client_call(client, "sessions.list", NULL, EB_CONTROL_DEADLINE_MS, &error);
+        if (served == NULL)
+            return eb_cli_fail(cli, "sessions list", error);
+        append_array(sessions, served);
+    } else if (!g_error_matches(error, EB_ERROR, EB_ERROR_UNAVAILABLE)) {
+        return eb_cli_fail(cli, "sessions list", error);
+    }
+    g_clear_error(&error);
+    /* Databases are opened as the account, so that nothing of root's stays beside them. */
+    g_autoptr(EbAccount) account = eb_account_find(eb_config_get_account(config), &error);
+    if (account == NULL || !eb_account_become(account, &error))
+        return eb_cli_fail(cli, "sessions list", error);
+    g_auto(GStrv) roots = eb_try_roots(state_dir);
+    for (char **at = roots; *at != NULL; at++)
+        eb_try_store_list(cli, *at, client == NULL ? NULL : "try", sessions);
+    if (client == NULL)
+        eb_try_store_list(cli, state_dir, NULL, sessions);
+    if (eb_cli_get_json(cli)) {
+        eb_cli_print_json(cli, g_steal_pointer(&root));
+        return EB_EXIT_OK;
+    }
+    for (guint i = 0; i < json_array_get_length(sessions); i++) {
+        JsonObject *row = eb_json_array_object(sessions, i);
+        eb_cli_print(cli, "%-14s %-9s %-16s %-18s %s\n", text_of(row, "id"), text_of(row, "state"),
+                     text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"));
+    }
+    return EB_EXIT_OK;
+}
+
+static JsonNode *
+id_params(const char *id)
+{
+    JsonObject *object = json_object_new();
+    json_object_set_string_member(object, "id", id);
+    return eb_control_object(object);
+}
+
+static void
+print_events(EbCli *cli, JsonNode *node)
+{
+    JsonArray *events = eb_json_get_array(eb_json_node_object(node), "events");
+    gint64 left_out = eb_json_get_int(eb_json_node_object(node), "left_out", 0);
+
+    if (left_out > 0 && !eb_cli_get_json(cli))
+        eb_cli_print(cli, "(%" G_GINT64_FORMAT " earlier events are not shown)\n", left_out);
+    for (guint i = 0; events != NULL && i < json_array_get_length(events); i++) {
+        JsonNode *event = json_array_get_element(events, i);
+        JsonObject *object = eb_json_node_object(event);
+        if (eb_cli_get_json(cli)) {
+            eb_cli_print_json(cli, json_node_copy(event));
+            continue;
+        }
+        g_autofree char *text = eb_log_escape(text_of(object, "text"), -1, 2000);
+        eb_cli_print(cli, "%s %s %s\n", text_of(object, "at"), text_of(object, "event"), text);
+    }
+}
+
+/* One session of the service. NULL with EB_ERROR_NOT_FOUND or EB_ERROR_UNAVAILABLE: it may be one of a try. */
+static JsonNode *
+ask_service(EbConfig *config, const char *verb, const char *id, GError **error)
+{
+    g_autoptr(EbControlClient) client = eb_control_client_new(eb_config_get_state_dir(config), error);
+    g_autofree char *method = g_strconcat("sessions.", verb, NULL);
+
+    if (client == NULL)
+        return NULL;
+    return eb_control_client_call(client, method, id_params(id), 2 * EB_CONTROL_DEADLINE_MS, error);
+}
+
+static int
+one(EbCli *cli, EbConfig *config, const char *verb, const char *id)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = ask_service(config, verb, id, &error);
+
+    if (node == NULL && (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND) ||
+                         g_error_matches(error, EB_ERROR, EB_ERROR_UNAVAILABLE))) {
+        g_autoptr(GError) other = NULL;
+        g_autofree char *root = eb_try_find_root(eb_config_get_state_dir(config), id, &other);
+        if (root != NULL) {
+            g_clear_error(&error);
+            node = eb_try_store_do(cli, root, verb, id, &error);
+        }
+    }
+    if (node == NULL) {
+        g_autofree char *what = g_strdup_printf("sessions %s", verb);
+        return eb_cli_fail(cli, what, error);
+    }
+    if (strcmp(verb, "logs") == 0)
+        print_events(cli, node);
+    else if (strcmp(verb, "show") == 0 || eb_cli_get_json(cli))
+        eb_cli_print_json(cli, g_steal_pointer(&node));
+    return EB_EXIT_OK;
+}
+
+static int
+prune(EbCli *cli, EbConfig *config)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbAccount) account = eb_account_find(eb_config_get_account(config), &error);
+    g_auto(GStrv) roots = NULL;
+    guint removed = 0, kept = 0;
+
+    if (account == NULL || !eb_account_check_caller(account, &error))
+        return eb_cli_fail(cli, "sessions prune", error);
+    roots = eb_try_roots(eb_config_get_state_dir(config));
+    for (char **root = roots; *root != NULL; root++) {
+        g_autoptr(GError) local = NULL;
+        if (eb_try_store_remove_root(*root, &local)) {
+            removed++;
+        } else {
+            kept++;
+            if (!g_error_matches(local, EB_ERROR, EB_ERROR_LOCKED))
+                eb_cli_fail(cli, *root, local);
+        }
+    }
+    if (!eb_cli_get_json(cli)) {
+        eb_cli_print(cli, "%u removed, %u in use or kept\n", removed, kept);
+        return EB_EXIT_OK;
+    }
+    JsonObject *object = json_object_new();
+    json_object_set_int_member(object, "removed", removed);
+    json_object_set_int_member(object, "kept", kept);
+    eb_cli_print_json(cli, eb_control_object(object));
+    return EB_EXIT_OK;
+}
+
+int
+eb_cmd_sessions(EbCli *cli, int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    EbCliArgs *args = eb_cli_get_args(cli);
+    const char *verb = eb_cli_args_get_verb(args);
+    const char *id = eb_cli_args_operands(args)[0];
+    EbConfig *config = eb_cli_get_config(cli, &error);
+
+    if (config == NULL)
+        return eb_cli_fail(cli, "sessions", error);
+    if (strcmp(verb, "prune") == 0)
+        return prune(cli, config);
+    if (strcmp(verb, "") == 0 || strcmp(verb, "list") == 0)
+        return list(cli, config);
+    if (strcmp(verb, "remove") == 0 && !eb_cli_args_flag(args, "yes"))
+        return eb_cli_refuse(cli, "sessions remove: this cannot be taken back (add --yes)");
+    return one(cli, config, verb, id);
+}

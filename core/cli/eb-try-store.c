@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-try-store.h"
+
+#include "core/base/eb-tree-remove.h"
+#include "core/control/eb-control.h"
+#include "core/session/eb-dir-lock.h"
+#include "core/session/eb-session-manager.h"
+#include "core/state/eb-session-store.h"
+#include "core/state/eb-transcript.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REMOVE_DEADLINE_MS (5 * 60 * 1000)
+
+typedef struct {
+    GAsyncResult *result; /* (owned) */
+    gboolean done;
+} Wait;
+
+static void
+ready(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Wait *wait = user_data;
+
+    g_set_object(&wait->result, result);
+    wait->done = TRUE;
+}
+
+/* NULL without an error: there is no database. */
+static EbStore *
+open_store(EbCli *cli, const char *root, GError **error)
+{
+    g_autofree char *path = g_build_filename(root, EB_STATE_DATABASE_FILE, NULL);
+    Wait wait = {0};
+
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return NULL;
+    eb_store_open_async(path, NULL, ready, &wait);
+    eb_cli_wait(cli, &wait.done);
+    EbStore *store = eb_store_open_finish(wait.result, error);
+    g_object_unref(wait.result);
+    return store;
+}
+
+static GPtrArray *
+load(EbCli *cli, EbStore *store, GError **error)
+{
+    Wait wait = {0};
+
+    eb_session_store_load_async(store, NULL, ready, &wait);
+    eb_cli_wait(cli, &wait.done);
+    GPtrArray *records = eb_session_store_load_finish(store, wait.result, error);
+    g_object_unref(wait.result);
+    return records;
+}
+
+static void
+close_store(EbStore *store)
+{
+    if (store == NULL)
+        return;
+    eb_store_close(store);
+    g_object_unref(store);
+}
+
+void
+eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *sessions)
+{
+    g_autoptr(GError) error = NULL;
+    EbStore *store = open_store(cli, root, &error);
+    g_autoptr(GPtrArray) records = store != NULL ? load(cli, store, &error) : NULL;
+
+    if (error != NULL)
+        eb_cli_fail(cli, root, error);
+    for (guint i = 0; records != NULL && i < records->len; i++) {
+        JsonObject *object = eb_session_record_to_json(records->pdata[i]);
+        if (origin != NULL)
+            json_object_set_string_member(object, "origin", origin);
+        json_array_add_object_element(sessions, object);
+    }
+    close_store(store);
+}
+
+static JsonNode *
+read_events(EbCli *cli, EbStore *store, const char *id, GError **error)
+{
+    Wait wait = {0};
+
+    eb_transcript_read_async(store, id, NULL, ready, &wait);
+    eb_cli_wait(cli, &wait.done);
+    g_autoptr(GPtrArray) events = eb_transcript_read_finish(store, wait.result, error);
+    g_object_unref(wait.result);
+    if (events == NULL)
+        return NULL;
+    JsonObject *object = json_object_new();
+    JsonArray *list = json_array_new();
+    for (guint i = 0; i < events->len; i++)
+        json_array_add_element(list, json_node_copy(events->pdata[i]));
+    json_object_set_array_member(object, "events", list);
+    return eb_control_object(object);
+}
+
+static JsonNode *
+read_record(EbCli *cli, EbStore *store, const char *root, const char *id, GError **error)
+{
+    g_autoptr(GPtrArray) records = load(cli, store, error);
+
+    for (guint i = 0; records != NULL && i < records->len; i++) {
+        const EbSessionRecord *record = records->pdata[i];
+        if (strcmp(record->id, id) != 0)
+            continue;
+        JsonObject *object = eb_session_record_to_json(record);
+        g_autofree char *directory = g_build_filename(root, "sessions", id, NULL);
+        json_object_set_string_member(object, "directory", directory);
+        json_object_set_string_member(object, "origin", "try");
+        return eb_control_object(object);
+    }
+    if (records != NULL)
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "try.session", "there is no record of session \"%s\"", id);
+    return NULL;
+}
+
+static gboolean
+check_idle(const char *root, GError **error)
+{
+    if (!eb_dir_lock_is_held(root, EB_STATE_LOCK_FILE))
+        return TRUE;
+    eb_set_error(error, EB_ERROR_BUSY, "try.running", "this try is running: end it where it runs (Ctrl-C)");
+    return FALSE;
+}
+
+JsonNode *
+eb_try_store_do(EbCli *cli, const char *root, const char *verb, const char *id, GError **error)
+{
+    JsonNode *node = NULL;
+
+    if (strcmp(verb, "stop") == 0)
+        return check_idle(root, error) ? eb_control_object(json_object_new()) : NULL;
+    if (strcmp(verb, "remove") == 0)
+        return check_idle(root, error) && eb_try_store_remove_root(root, error) ? eb_control_object(json_object_new())
+                                                                                : NULL;
+    EbStore *store = open_store(cli, root, error);
+    if (store != NULL)
+        node =
+            strcmp(verb, "logs") == 0 ? read_events(cli, store, id, error) : read_record(cli, store, root, id, error);
+    else if (error != NULL && *error == NULL)
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "try.session", "%s has no database", root);
+    close_store(store);
+    return node;
+}
+
+gboolean
+eb_try_store_remove_root(const char *root, GError **error)
+{
+    g_autofree char *parent = g_path_get_dirname(root);
+    g_autofree char *name = g_path_get_basename(root);
+    EbDirLock *lock = eb_dir_lock_take(root, EB_STATE_LOCK_FILE, error);
+    guint64 left = 0;
+    gboolean good = FALSE;
+
+    if (lock == NULL)
+        return FALSE;
+    int dir = open(parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) {
+        eb_set_error(error, EB_ERROR_DENIED, "try.dir", "%s: %s", parent, g_strerror(errno));
+    } else {
+        good = eb_tree_remove_at(dir, name, REMOVE_DEADLINE_MS, &left, error);
+        close(dir);
+    }
+    eb_dir_lock_release(lock);
+    if (good && left > 0) {
+        eb_set_error(error, EB_ERROR_DENIED, "try.left",
+                     "%" G_GUINT64_FORMAT " entries of other ids could not be removed (sudo errand-box sessions prune)",
+                     left);
+        return FALSE;
+    }
+    return good;
+}
