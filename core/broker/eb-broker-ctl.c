@@ -12,7 +12,7 @@
 
 #include "core/base/eb-spawn.h"
 #include "core/base/eb-unix.h"
-#include "core/broker/eb-broker-proto.h"
+#include "core/broker/eb-broker-report.h"
 #include "core/broker/eb-broker-sender.h"
 
 #define SOCKET_NAME "model.sock"
@@ -162,59 +162,23 @@ ctl_maybe_started(EbBrokerCtl *self)
 /* --- messages --- */
 
 static void
-set_string(JsonObject *row, const char *member, const EbBrokerMsg *msg, EbBrokerTag tag)
-{
-    g_autofree char *text = eb_broker_msg_string(msg, tag);
-
-    if (text != NULL)
-        json_object_set_string_member(row, member, text);
-    else
-        json_object_set_null_member(row, member);
-}
-
-static void
-set_number(JsonObject *row, const char *member, const EbBrokerMsg *msg, EbBrokerTag tag)
-{
-    json_object_set_int_member(row, member, (gint64)MIN(eb_broker_msg_number(msg, tag, 0), (guint64)G_MAXINT64));
-}
-
-static void
 take_audit(EbBrokerCtl *self, const EbBrokerMsg *msg)
 {
-    g_autoptr(JsonObject) row = json_object_new();
+    g_autoptr(JsonObject) row = eb_broker_report_audit(msg, self->wanted->session);
 
-    json_object_set_string_member(row, "session", self->wanted->session);
-    set_string(row, "kind", msg, EB_BROKER_TAG_KIND);
-    set_string(row, "host", msg, EB_BROKER_TAG_HOST);
-    set_number(row, "port", msg, EB_BROKER_TAG_PORT);
-    set_string(row, "address", msg, EB_BROKER_TAG_ADDRESS);
-    set_number(row, "bytes_up", msg, EB_BROKER_TAG_BYTES_UP);
-    set_number(row, "bytes_down", msg, EB_BROKER_TAG_BYTES_DOWN);
-    set_number(row, "ms", msg, EB_BROKER_TAG_MS);
-    set_string(row, "decision", msg, EB_BROKER_TAG_DECISION);
-    set_number(row, "status", msg, EB_BROKER_TAG_STATUS);
-    set_string(row, "rule", msg, EB_BROKER_TAG_RULE);
-    set_string(row, "provider", msg, EB_BROKER_TAG_NAME);
-    set_number(row, "lost", msg, EB_BROKER_TAG_LOST);
     g_signal_emit(self, signals[SIGNAL_AUDIT], 0, row);
 }
 
 static void
 take_denied(EbBrokerCtl *self, const EbBrokerMsg *msg)
 {
-    g_autofree char *target = eb_broker_msg_string(msg, EB_BROKER_TAG_HOST);
+    g_autofree char *host = NULL;
     g_autofree char *code = eb_broker_msg_string(msg, EB_BROKER_TAG_TEXT);
-    char *colon;
     guint port = 0;
 
-    if (target == NULL || code == NULL)
-        return;
-    colon = strrchr(target, ':');
-    if (colon != NULL && colon[1] != '\0' && strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
-        port = (guint)g_ascii_strtoull(colon + 1, NULL, 10);
-        *colon = '\0';
-    }
-    g_signal_emit(self, signals[SIGNAL_DENIED], 0, target, port, code);
+    host = eb_broker_report_target(msg, &port);
+    if (host != NULL && code != NULL)
+        g_signal_emit(self, signals[SIGNAL_DENIED], 0, host, port, code);
 }
 
 static void

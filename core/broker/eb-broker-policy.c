@@ -90,8 +90,7 @@ set_v6(const char *text, gsize length, EbTarget *target, const char **why)
     }
     memcpy(copy, text, length);
     copy[length] = '\0';
-    if (memchr(text, '\0', length) != NULL || !eb_address_parse(copy, &target->address) ||
-        target->address.length != 16) {
+    if (!eb_address_parse(copy, &target->address) || target->address.length != 16) {
         *why = strchr(copy, '%') != NULL ? "zone ids are not accepted" : "what is in brackets is no IPv6 address";
         return FALSE;
     }
@@ -129,6 +128,10 @@ eb_target_parse(const char *text, gsize length, guint16 default_port, EbTarget *
 
     if (why == NULL)
         why = &unused;
+    if (memchr(text, '\0', length) != NULL) {
+        *why = "the host holds a NUL byte";
+        return FALSE;
+    }
     if (memchr(text, '@', length) != NULL) {
         *why = "user info is not accepted";
         return FALSE;

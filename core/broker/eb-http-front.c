@@ -112,6 +112,9 @@ find_end(EbHttpFront *self, const char *bytes, gsize length, gsize *end, EbRefus
 {
     gsize limit = MIN(length, EB_HTTP_MAX_HEAD);
 
+    if (length > 0 && !g_ascii_isupper(bytes[0]))
+        return refuse(refusal, EB_REFUSAL_BAD_REQUEST,
+                      bytes[0] == 0x16 ? "this is TLS; the broker speaks plain HTTP" : "it begins with no method");
     while (self->scanned < limit) {
         const char *feed = memchr(bytes + self->scanned, '\n', limit - self->scanned);
         gsize at;
@@ -123,17 +126,12 @@ find_end(EbHttpFront *self, const char *bytes, gsize length, gsize *end, EbRefus
         at = (gsize)(feed - bytes);
         if (at == 0 || bytes[at - 1] != '\r')
             return refuse(refusal, EB_REFUSAL_BAD_REQUEST, "a line does not end in CR LF");
-        if (at == 1)
-            return refuse(refusal, EB_REFUSAL_BAD_REQUEST, "it begins with an empty line");
         self->scanned = at + 1;
         if (at >= 3 && bytes[at - 2] == '\n') {
             *end = at + 1;
             return EB_HTTP_DONE;
         }
     }
-    if (length > 0 && !g_ascii_isupper(bytes[0]))
-        return refuse(refusal, EB_REFUSAL_BAD_REQUEST,
-                      bytes[0] == 0x16 ? "this is TLS; the broker speaks plain HTTP" : "it begins with no method");
     if (length >= EB_HTTP_MAX_HEAD)
         return refuse(refusal, EB_REFUSAL_HEAD_TOO_LARGE, NULL);
     if (length > EB_HTTP_MAX_TARGET + 64 && memchr(bytes, '\n', EB_HTTP_MAX_TARGET + 64) == NULL)
