@@ -14,7 +14,6 @@
 #include <libsoup/soup.h>
 
 #include "core/base/eb-sandbox.h"
-#include "core/base/eb-unix.h"
 #include "core/broker/eb-broker-link.h"
 #include "core/broker/eb-broker-resolver.h"
 #include "core/broker/eb-broker-sandbox.h"
@@ -48,13 +47,14 @@ write_all(int fd, const char *bytes, gsize length)
 
 /*
  * Certificates of an operator's own, beside those of the system: GTlsFileDatabase reads one file, so both go into one
- * that lives in memory.
+ * that lives in memory. It stays open, because the file is read again with the first handshake, when no other can be
+ * reached.
  */
 static GTlsDatabase *
 database_with(GBytes *ca, GError **error)
 {
     static const char *const BUNDLES[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
-    eb_autofd int fd = memfd_create("ca", MFD_CLOEXEC);
+    int fd = memfd_create("ca", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
     gsize length;
     const char *bytes = g_bytes_get_data(ca, &length);
@@ -69,7 +69,8 @@ database_with(GBytes *ca, GError **error)
         good = write_all(fd, bundle, bundle_length) && write_all(fd, "\n", 1);
         break;
     }
-    if (!good || !write_all(fd, bytes, length)) {
+    good = good && write_all(fd, bytes, length);
+    if (!good || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
         eb_set_error(error, EB_ERROR_FAILED, "broker.ca", "cannot keep the certificates");
         return NULL;
     }

@@ -132,10 +132,10 @@ find_end(EbHttpFront *self, const char *bytes, gsize length, gsize *end, EbRefus
             return EB_HTTP_DONE;
         }
     }
-    if (length >= EB_HTTP_MAX_HEAD)
-        return refuse(refusal, EB_REFUSAL_HEAD_TOO_LARGE, NULL);
     if (length > EB_HTTP_MAX_TARGET + 64 && memchr(bytes, '\n', EB_HTTP_MAX_TARGET + 64) == NULL)
         return refuse(refusal, EB_REFUSAL_TARGET_TOO_LONG, NULL);
+    if (length >= EB_HTTP_MAX_HEAD)
+        return refuse(refusal, EB_REFUSAL_HEAD_TOO_LARGE, NULL);
     return EB_HTTP_MORE;
 }
 
