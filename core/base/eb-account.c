@@ -26,9 +26,8 @@ eb_account_find(const char *name, GError **error)
     int failed = getpwnam_r(name, &entry, buffer, 65536, &found);
 
     if (found == NULL) {
-        eb_set_error(error, EB_ERROR_CONFIG, "account.missing",
-                     "there is no account \"%s\"%s%s (errand-box setup)", name, failed != 0 ? ": " : "",
-                     failed != 0 ? g_strerror(failed) : "");
+        eb_set_error(error, EB_ERROR_CONFIG, "account.missing", "there is no account \"%s\"%s%s (errand-box setup)",
+                     name, failed != 0 ? ": " : "", failed != 0 ? g_strerror(failed) : "");
         return NULL;
     }
     if (entry.pw_uid == 0 || entry.pw_gid == 0) {

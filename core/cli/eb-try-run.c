@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-try-store.h"
 #include "core/cli/eb-try.h"
+#include "core/daemon/eb-daemon.h"
 #include "core/session/eb-session-manager.h"
 
 #include <errno.h>
@@ -20,6 +22,7 @@ typedef struct {
     EbPluginRegistry *registry;
     EbChatTransport *console;
     EbSessionManager *manager; /* (nullable) */
+    gboolean opened;           /* there was one: what failed then was shown */
     GCancellable *starting;
     GAsyncResult *result; /* of the step that is waited for */
     gboolean step_done;
@@ -158,25 +161,10 @@ make_root(EbConfig *config, const EbTryRequest *request, GError **error)
 static gboolean
 start_plugins(Try *self, GError **error)
 {
-    EbConfig *config = eb_cli_get_config(self->cli, NULL);
-    const EbPluginRecord *record = NULL;
-
     eb_plugin_registry_start_async(self->registry, PLUGIN_START_MS, self->starting, step_done, self);
     if (!eb_plugin_registry_start_finish(self->registry, wait_step(self), error))
         return FALSE;
-    if (eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, eb_config_get_session(config)->backend,
-                                &record) != NULL)
-        return TRUE;
-    GPtrArray *records = eb_plugin_registry_get_records(self->registry);
-    for (guint i = 0; i < records->len; i++) {
-        record = records->pdata[i];
-        if (record->state == EB_PLUGIN_STATE_FAILED && record->error != NULL && record->plugin != NULL) {
-            g_propagate_error(error, g_error_copy(record->error));
-            return FALSE;
-        }
-    }
-    eb_set_error(error, EB_ERROR_CONFIG, "backend.failed", "the container backend did not start");
-    return FALSE;
+    return eb_daemon_check_backend(eb_cli_get_config(self->cli, NULL), self->registry, error);
 }
 
 static gboolean
@@ -250,6 +238,9 @@ close_all(Try *self)
         eb_session_manager_close_async(self->manager, NULL, step_done, self);
         if (!eb_session_manager_close_finish(self->manager, wait_step(self), &error))
             eb_cli_fail(self->cli, "the guest was not ended cleanly", error);
+        g_signal_handlers_disconnect_by_data(self->manager, self);
+        self->opened = TRUE;
+        g_clear_object(&self->manager);
     }
     if (!self->turn_ended && eb_cli_get_json(self->cli))
         post_end(self);
@@ -257,18 +248,27 @@ close_all(Try *self)
     eb_plugin_registry_stop_finish(self->registry, wait_step(self), NULL);
 }
 
+/* What the session failed with was shown by the terminal's transport; with --json stderr says it once more. */
 static int
 outcome(Try *self)
 {
+    if (self->error != NULL && self->opened && !eb_cli_get_json(self->cli))
+        return (int)eb_cli_exit_code(self->error);
     if (self->error != NULL)
-        return self->turn_ended ? (eb_cli_fail(self->cli, "the turn failed", self->error), EB_EXIT_FAILED)
-                                : eb_cli_fail(self->cli, "try", self->error);
+        return eb_cli_fail(self->cli, "try", self->error);
     if (g_strcmp0(self->stop_reason, "end_turn") == 0)
         return EB_EXIT_OK;
     g_autofree char *why = eb_log_escape(self->stop_reason != NULL ? self->stop_reason : "interrupted", -1, 60);
     g_autofree char *text = g_strdup_printf("the turn did not end normally: %s", why);
     eb_cli_fail(self->cli, text, NULL);
     return EB_EXIT_FAILED;
+}
+
+static gboolean
+has_session(const char *root, const char *session)
+{
+    g_autofree char *path = session != NULL ? g_build_filename(root, "sessions", session, NULL) : NULL;
+    return path != NULL && g_file_test(path, G_FILE_TEST_IS_DIR);
 }
 
 static void
@@ -279,9 +279,6 @@ clear(Try *self)
         g_source_unref(self->signals[i]);
     }
     g_signal_handlers_disconnect_by_data(self->console, self);
-    if (self->manager != NULL)
-        g_signal_handlers_disconnect_by_data(self->manager, self);
-    g_clear_object(&self->manager);
     g_clear_object(&self->result);
     g_clear_object(&self->starting);
     g_clear_error(&self->error);
@@ -308,6 +305,13 @@ eb_try_run(EbCli *cli, EbPluginRegistry *registry, EbChatTransport *console, con
     }
     close_all(&self);
     int code = outcome(&self);
+    if (root != NULL && request->session == NULL && !has_session(root, self.session)) {
+        /* Nothing to go on with: it never came to a session. */
+        g_autoptr(GError) left = NULL;
+        g_clear_pointer(&self.session, g_free);
+        if (!eb_try_store_remove_root(root, &left) && left->code != EB_ERROR_DENIED)
+            eb_cli_fail(cli, root, left);
+    }
     if (self.session != NULL && !eb_cli_get_json(cli))
         fprintf(stderr, "errand-box: to go on: errand-box try --resume %s PROMPT\n", self.session);
     clear(&self);

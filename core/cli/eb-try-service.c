@@ -17,7 +17,7 @@ typedef struct {
     char *stop_reason; /* (nullable) */
     GError *error;     /* (nullable) */
     guint interrupts;
-    gboolean turn_ended;
+    gboolean shown; /* the service posted how it ended */
 } Served;
 
 typedef struct {
@@ -41,6 +41,7 @@ notified(EbJsonrpc *peer, const char *method, JsonNode *params, gpointer user_da
         EbChatPost *post = eb_control_post_from_json(object);
         if (post == NULL)
             return;
+        self->shown = self->shown || post->kind == EB_CHAT_POST_ERROR || post->kind == EB_CHAT_POST_END;
         eb_chat_transport_post_async(self->console, post, NULL, posted, NULL);
         eb_chat_post_unref(post);
     } else if (strcmp(method, "ended") == 0 && !self->over) {
@@ -48,7 +49,6 @@ notified(EbJsonrpc *peer, const char *method, JsonNode *params, gpointer user_da
         gint64 code = eb_json_get_int(object, "code", EB_ERROR_FAILED);
         self->session = g_strdup(eb_json_get_string(object, "session"));
         self->stop_reason = g_strdup(eb_json_get_string(object, "stop_reason"));
-        self->turn_ended = self->stop_reason != NULL;
         if (error != NULL)
             self->error =
                 eb_error_new(code >= EB_ERROR_FAILED && code <= EB_ERROR_LOCKED ? (EbErrorCode)code : EB_ERROR_FAILED,
@@ -164,14 +164,13 @@ started(GObject *source, GAsyncResult *result, gpointer user_data)
 static int
 outcome(Served *self)
 {
-    if (self->error != NULL && !self->turn_ended)
-        return eb_try_fail(self->cli, self->error);
+    if (self->error != NULL && self->shown && !eb_cli_get_json(self->cli))
+        return (int)eb_cli_exit_code(self->error);
     if (self->error != NULL)
-        eb_cli_fail(self->cli, "the turn failed", self->error);
-    else if (g_strcmp0(self->stop_reason, "end_turn") == 0)
+        return self->shown ? eb_cli_fail(self->cli, "try", self->error) : eb_try_fail(self->cli, self->error);
+    if (g_strcmp0(self->stop_reason, "end_turn") == 0)
         return EB_EXIT_OK;
-    else
-        eb_cli_fail(self->cli, "the turn did not end normally", NULL);
+    eb_cli_fail(self->cli, "the turn did not end normally", NULL);
     return EB_EXIT_FAILED;
 }
 
@@ -204,7 +203,7 @@ eb_try_run_in_service(EbCli *cli, EbPluginRegistry *registry, EbChatTransport *c
     eb_plugin_registry_stop_async(registry, EB_CONTROL_DEADLINE_MS, NULL, stopped, &plugins_stopped);
     eb_cli_wait(cli, &plugins_stopped);
     int code = outcome(&self);
-    if (self.session != NULL && !eb_cli_get_json(cli))
+    if (self.session != NULL && code != EB_EXIT_REFUSED && !eb_cli_get_json(cli))
         fprintf(stderr, "errand-box: to go on: errand-box try --service --session %s PROMPT\n", self.session);
     g_free(self.session);
     g_free(self.stop_reason);

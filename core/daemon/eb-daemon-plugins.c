@@ -92,8 +92,8 @@ eb_daemon_check_backend(EbConfig *config, EbPluginRegistry *registry, GError **e
         eb_set_error(error, EB_ERROR_CONFIG, "backend.missing",
                      "no plugin provides the container backend \"%s\" (see errand-box plugin list)", backend);
     else if (record->error != NULL)
-        eb_set_error(error, EB_ERROR_CONFIG, "backend.failed",
-                     "plugin \"%s\", which provides the container backend: %s", record->name, record->error->message);
+        eb_set_error(error, EB_ERROR_CONFIG, "backend.failed", "plugin \"%s\": %s", record->name,
+                     record->error->message);
     else
         eb_set_error(error, EB_ERROR_CONFIG, "backend.disabled",
                      "plugin \"%s\", which provides the container backend, is not in [plugins] enabled", record->name);
