@@ -107,12 +107,17 @@ eb_line_framer_end(EbLineFramer *self)
     self->ended = TRUE;
 }
 
+/* Where a line that ends before @at really ends: before one CR. */
+static gsize
+trim_cr(EbLineFramer *self, gsize at)
+{
+    return at > self->start && self->data[at - 1] == '\r' ? at - 1 : at;
+}
+
 /* Gives out [start, stop) and goes on behind @resume. */
 static void
 give(EbLineFramer *self, gsize stop, gsize resume, const char **line, gsize *length)
 {
-    if (stop > self->start && self->data[stop - 1] == '\r')
-        stop--;
     /* The byte at stop is the line's own CR or LF, the first byte of a part that is dropped, or the spare one. */
     self->data[stop] = '\0';
     *line = self->data + self->start;
@@ -155,11 +160,11 @@ eb_line_framer_next(EbLineFramer *self, const char **line, gsize *length)
     if (at - self->start > self->max_line && !(at - self->start == self->max_line + 1 && self->data[at - 1] == '\r'))
         return overflowed(self, lf != NULL, at, line, length);
     if (lf != NULL) {
-        give(self, at, at + 1, line, length);
+        give(self, trim_cr(self, at), at + 1, line, length);
         return EB_LINE_READY;
     }
     if (self->ended && at > self->start) {
-        give(self, at, at, line, length);
+        give(self, trim_cr(self, at), at, line, length);
         return EB_LINE_READY;
     }
     if (self->start == self->end)
