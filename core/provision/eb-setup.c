@@ -21,7 +21,7 @@ static const EbSetupStep *const STEPS[] = {
     &eb_setup_step_kernel,      &eb_setup_step_lxcfs,   &eb_setup_step_daemon,      &eb_setup_step_pool,
     &eb_setup_step_project,     &eb_setup_step_profile, &eb_setup_step_network,     &eb_setup_step_group,
     &eb_setup_step_user_socket, &eb_setup_step_reach,   &eb_setup_step_credentials, &eb_setup_step_settings,
-    /* image */
+    &eb_setup_step_image,
 };
 
 const char *
