@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Credentials by name. Values come in through stdin or a file, and never go out. */
+#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/plugin/eb-credentials.h"
 
@@ -10,29 +11,13 @@
 #include <termios.h>
 #include <unistd.h>
 
-typedef struct {
-    GAsyncResult *result; /* (owned) (nullable) */
-    gboolean done;
-} Wait;
-
-static void
-ready(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Wait *wait = user_data;
-
-    wait->result = g_object_ref(result);
-    wait->done = TRUE;
-}
-
 static gboolean
 put(EbCli *cli, EbCredentialStore *store, const char *name, EbSecret *secret, GError **error)
 {
-    Wait wait = {0};
+    g_auto(EbCliWait) wait = {0};
 
-    eb_credential_store_put_async(store, name, secret, NULL, ready, &wait);
-    eb_cli_wait(cli, &wait.done);
-    gboolean good = eb_credential_store_put_finish(store, wait.result, error);
-    g_object_unref(wait.result);
+    eb_credential_store_put_async(store, name, secret, NULL, eb_cli_wait_ready, &wait);
+    gboolean good = eb_credential_store_put_finish(store, eb_cli_wait_result(cli, &wait), error);
     return good;
 }
 
@@ -72,11 +57,10 @@ list(EbCli *cli, GPtrArray *stores)
         const EbExtension *store = stores->pdata[i];
         g_autofree char *where = eb_credential_store_describe(EB_CREDENTIAL_STORE(store->object));
         g_autoptr(GError) error = NULL;
-        Wait wait = {0};
-        eb_credential_store_list_async(EB_CREDENTIAL_STORE(store->object), NULL, ready, &wait);
-        eb_cli_wait(cli, &wait.done);
-        g_auto(GStrv) names = eb_credential_store_list_finish(EB_CREDENTIAL_STORE(store->object), wait.result, &error);
-        g_object_unref(wait.result);
+        g_auto(EbCliWait) wait = {0};
+        eb_credential_store_list_async(EB_CREDENTIAL_STORE(store->object), NULL, eb_cli_wait_ready, &wait);
+        g_auto(GStrv) names =
+            eb_credential_store_list_finish(EB_CREDENTIAL_STORE(store->object), eb_cli_wait_result(cli, &wait), &error);
         if (names == NULL)
             code = eb_cli_fail(cli, where, error);
         for (char **name = names; name != NULL && *name != NULL; name++) {
@@ -173,15 +157,14 @@ drop(EbCli *cli, GPtrArray *stores, const char *name)
 
     for (guint i = 0; i < stores->len; i++) {
         const EbExtension *store = stores->pdata[i];
-        Wait wait = {0};
+        g_auto(EbCliWait) wait = {0};
         g_autoptr(GError) local = NULL;
         if (wanted != NULL && strcmp(store->name, wanted) != 0)
             continue;
-        eb_credential_store_remove_async(EB_CREDENTIAL_STORE(store->object), name, NULL, ready, &wait);
-        eb_cli_wait(cli, &wait.done);
-        if (eb_credential_store_remove_finish(EB_CREDENTIAL_STORE(store->object), wait.result, &local))
+        eb_credential_store_remove_async(EB_CREDENTIAL_STORE(store->object), name, NULL, eb_cli_wait_ready, &wait);
+        if (eb_credential_store_remove_finish(EB_CREDENTIAL_STORE(store->object), eb_cli_wait_result(cli, &wait),
+                                              &local))
             any = TRUE;
-        g_object_unref(wait.result);
         /* Not there, or a store that is read-only: another one may have it. */
         gboolean pass = g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED) ||
                         g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions: those of the running service over its control socket, those of finished tries from their directories. */
 #include "core/base/eb-account.h"
+#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/cli/eb-try-store.h"
 #include "core/cli/eb-try.h"
-#include "core/control/eb-control-client.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -38,8 +38,7 @@ list(EbCli *cli, EbConfig *config)
     json_object_set_array_member(object, "sessions", sessions);
     json_node_take_object(root, object);
     if (client != NULL) {
-        g_autoptr(JsonNode) served =
-            eb_control_client_call(client, "sessions.list", NULL, EB_CONTROL_DEADLINE_MS, &error);
+        g_autoptr(JsonNode) served = eb_cli_call(cli, client, "sessions.list", NULL, EB_CONTROL_DEADLINE_MS, &error);
         if (served == NULL)
             return eb_cli_fail(cli, "sessions list", error);
         append_array(sessions, served);
@@ -98,21 +97,21 @@ print_events(EbCli *cli, JsonNode *node)
 
 /* One session of the service. NULL with EB_ERROR_NOT_FOUND or EB_ERROR_UNAVAILABLE: it may be one of a try. */
 static JsonNode *
-ask_service(EbConfig *config, const char *verb, const char *id, GError **error)
+ask_service(EbCli *cli, EbConfig *config, const char *verb, const char *id, GError **error)
 {
     g_autoptr(EbControlClient) client = eb_control_client_new(eb_config_get_state_dir(config), error);
     g_autofree char *method = g_strconcat("sessions.", verb, NULL);
 
     if (client == NULL)
         return NULL;
-    return eb_control_client_call(client, method, id_params(id), 2 * EB_CONTROL_DEADLINE_MS, error);
+    return eb_cli_call(cli, client, method, id_params(id), 2 * EB_CONTROL_DEADLINE_MS, error);
 }
 
 static int
 one(EbCli *cli, EbConfig *config, const char *verb, const char *id)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = ask_service(config, verb, id, &error);
+    g_autoptr(JsonNode) node = ask_service(cli, config, verb, id, &error);
 
     if (node == NULL && (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND) ||
                          g_error_matches(error, EB_ERROR, EB_ERROR_UNAVAILABLE))) {

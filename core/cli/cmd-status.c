@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
-#include "core/control/eb-control-client.h"
 
 int
 eb_cmd_status(EbCli *cli, int argc, char **argv)
@@ -10,7 +10,7 @@ eb_cmd_status(EbCli *cli, int argc, char **argv)
     g_autoptr(EbControlClient) client =
         config != NULL ? eb_control_client_new(eb_config_get_state_dir(config), &error) : NULL;
     g_autoptr(JsonNode) status =
-        client != NULL ? eb_control_client_call(client, "status", NULL, EB_CONTROL_DEADLINE_MS, &error) : NULL;
+        client != NULL ? eb_cli_call(cli, client, "status", NULL, EB_CONTROL_DEADLINE_MS, &error) : NULL;
 
     if (status == NULL)
         return eb_cli_fail(cli, "status", error);

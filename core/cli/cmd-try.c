@@ -3,7 +3,6 @@
 #include "core/cli/eb-cli-commands.h"
 #include "core/cli/eb-cli-enter.h"
 #include "core/cli/eb-try.h"
-#include "core/config/eb-config-file.h"
 #include "core/daemon/eb-daemon.h"
 #include "core/session/eb-project-name.h"
 
@@ -11,8 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The plugin whose table the command line fills in, and what it provides. */
-#define CONSOLE_PLUGIN "chat-console"
+/* The name a terminal's plugin provides its transport by. */
 #define CONSOLE_TRANSPORT "console"
 #define MAX_PROMPT (512 * 1024)
 
@@ -68,24 +66,22 @@ read_prompt(EbCliArgs *args, GError **error)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static EbConfigSection *
-section_for(const char *name, gpointer user_data)
+/* A terminal has these two properties; what they mean is the transport's business. */
+static gboolean
+set_up_console(EbCli *cli, GObject *console, GError **error)
 {
-    EbCli *cli = user_data;
-    EbCliArgs *args = eb_cli_get_args(cli);
-    const char *policy = eb_cli_args_value(args, "permissions");
-    EbConfigSection *own = eb_config_get_plugin_section(eb_cli_get_config(cli, NULL), name);
+    GObjectClass *klass = G_OBJECT_GET_CLASS(console);
+    const char *policy = eb_cli_args_value(eb_cli_get_args(cli), "permissions");
 
-    if (strcmp(name, CONSOLE_PLUGIN) != 0)
-        return own;
-    g_autoptr(EbConfigSection) given = eb_config_section_new(eb_config_section_get_path(own));
-    eb_config_section_set(given, "mode", g_variant_new_string(eb_cli_get_json(cli) ? "json" : "text"), "command line",
-                          0);
+    if (g_object_class_find_property(klass, "events") == NULL ||
+        g_object_class_find_property(klass, "permissions") == NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "try.console", "the transport \"" CONSOLE_TRANSPORT "\" is no terminal");
+        return FALSE;
+    }
+    g_object_set(console, "events", eb_cli_get_json(cli), NULL);
     if (policy != NULL)
-        eb_config_section_set(given, "permissions", g_variant_new_string(policy), "command line", 0);
-    EbConfigSection *merged = eb_config_merge(own, given);
-    g_object_unref(own);
-    return merged;
+        g_object_set(console, "permissions", policy, NULL);
+    return TRUE;
 }
 
 static gboolean
@@ -118,16 +114,18 @@ load_plugins(EbCli *cli, EbConfig *config, gboolean service, EbChatTransport **c
     g_autofree char *backend = g_strconcat("container-backend:", eb_config_get_session(config)->backend, NULL);
     const char *const own[] = {"chat-transport:" CONSOLE_TRANSPORT, "credential-store", backend, NULL};
     const char *const served[] = {"chat-transport:" CONSOLE_TRANSPORT, NULL};
-    EbPluginRegistry *registry = eb_cli_get_registry(cli, service ? served : own, section_for, cli, error);
+    EbPluginRegistry *registry = eb_cli_get_registry(cli, service ? served : own, NULL, NULL, error);
 
     if (registry == NULL)
         return NULL;
     GObject *transport = eb_plugin_registry_find(registry, EB_EXTENSION_CHAT_TRANSPORT, CONSOLE_TRANSPORT, NULL);
     if (transport == NULL) {
         eb_set_error(error, EB_ERROR_CONFIG, "try.console",
-                     "no plugin provides the terminal as a transport (see errand-box plugin show " CONSOLE_PLUGIN ")");
+                     "no plugin provides the terminal as a transport (see errand-box plugin list)");
         return NULL;
     }
+    if (!set_up_console(cli, transport, error))
+        return NULL;
     *console = EB_CHAT_TRANSPORT(transport);
     return service || eb_daemon_check_backend(config, registry, error) ? registry : NULL;
 }

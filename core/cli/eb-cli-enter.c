@@ -2,26 +2,13 @@
 #include "core/cli/eb-cli-enter.h"
 
 #include "core/base/eb-account.h"
+#include "core/cli/eb-cli-call.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define REFERENCE "cred:"
-
-typedef struct {
-    GAsyncResult *result; /* (owned) */
-    gboolean done;
-} Wait;
-
-static void
-ready(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Wait *wait = user_data;
-
-    wait->result = g_object_ref(result);
-    wait->done = TRUE;
-}
 
 /* Every "cred:NAME" of a table and of those below it. */
 static void
@@ -44,14 +31,12 @@ static gboolean
 keep_credentials(EbCli *cli, EbConfig *config, EbCredentials *credentials, GError **error)
 {
     g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    Wait wait = {0};
+    g_auto(EbCliWait) wait = {0};
 
     collect(eb_config_get_root(config), names);
     g_autofree const char **list = (const char **)g_hash_table_get_keys_as_array(names, NULL);
-    eb_credentials_keep_async(credentials, list, NULL, ready, &wait);
-    eb_cli_wait(cli, &wait.done);
-    gboolean good = eb_credentials_keep_finish(credentials, wait.result, error);
-    g_object_unref(wait.result);
+    eb_credentials_keep_async(credentials, list, NULL, eb_cli_wait_ready, &wait);
+    gboolean good = eb_credentials_keep_finish(credentials, eb_cli_wait_result(cli, &wait), error);
     return good;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-try.h"
-#include "core/control/eb-control-client.h"
 
 #include <glib-unix.h>
 #include <signal.h>
@@ -139,7 +139,7 @@ send_prompt(Served *self, const EbTryRequest *request, GError **error)
     if (request->session == NULL)
         eb_control_set_text(params, "project", request->project);
     g_autoptr(JsonNode) result =
-        eb_control_client_call(self->client, "prompt", eb_control_object(params), EB_CONTROL_DEADLINE_MS, error);
+        eb_cli_call(self->cli, self->client, "prompt", eb_control_object(params), EB_CONTROL_DEADLINE_MS, error);
     return result != NULL;
 }
 

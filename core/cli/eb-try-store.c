@@ -2,6 +2,7 @@
 #include "core/cli/eb-try-store.h"
 
 #include "core/base/eb-tree-remove.h"
+#include "core/cli/eb-cli-call.h"
 #include "core/control/eb-control.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-manager.h"
@@ -15,45 +16,27 @@
 
 #define REMOVE_DEADLINE_MS (5 * 60 * 1000)
 
-typedef struct {
-    GAsyncResult *result; /* (owned) */
-    gboolean done;
-} Wait;
-
-static void
-ready(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Wait *wait = user_data;
-
-    g_set_object(&wait->result, result);
-    wait->done = TRUE;
-}
-
 /* NULL without an error: there is no database. */
 static EbStore *
 open_store(EbCli *cli, const char *root, GError **error)
 {
     g_autofree char *path = g_build_filename(root, EB_STATE_DATABASE_FILE, NULL);
-    Wait wait = {0};
+    g_auto(EbCliWait) wait = {0};
 
     if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
         return NULL;
-    eb_store_open_async(path, NULL, ready, &wait);
-    eb_cli_wait(cli, &wait.done);
-    EbStore *store = eb_store_open_finish(wait.result, error);
-    g_object_unref(wait.result);
+    eb_store_open_async(path, NULL, eb_cli_wait_ready, &wait);
+    EbStore *store = eb_store_open_finish(eb_cli_wait_result(cli, &wait), error);
     return store;
 }
 
 static GPtrArray *
 load(EbCli *cli, EbStore *store, GError **error)
 {
-    Wait wait = {0};
+    g_auto(EbCliWait) wait = {0};
 
-    eb_session_store_load_async(store, NULL, ready, &wait);
-    eb_cli_wait(cli, &wait.done);
-    GPtrArray *records = eb_session_store_load_finish(store, wait.result, error);
-    g_object_unref(wait.result);
+    eb_session_store_load_async(store, NULL, eb_cli_wait_ready, &wait);
+    GPtrArray *records = eb_session_store_load_finish(store, eb_cli_wait_result(cli, &wait), error);
     return records;
 }
 
@@ -87,12 +70,10 @@ eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *s
 static JsonNode *
 read_events(EbCli *cli, EbStore *store, const char *id, GError **error)
 {
-    Wait wait = {0};
+    g_auto(EbCliWait) wait = {0};
 
-    eb_transcript_read_async(store, id, NULL, ready, &wait);
-    eb_cli_wait(cli, &wait.done);
-    g_autoptr(GPtrArray) events = eb_transcript_read_finish(store, wait.result, error);
-    g_object_unref(wait.result);
+    eb_transcript_read_async(store, id, NULL, eb_cli_wait_ready, &wait);
+    g_autoptr(GPtrArray) events = eb_transcript_read_finish(store, eb_cli_wait_result(cli, &wait), error);
     if (events == NULL)
         return NULL;
     JsonObject *object = json_object_new();

@@ -59,8 +59,10 @@ eb_config_check_path(const char *text)
 char *
 eb_config_check_degraded_id(const char *text)
 {
-    if (g_str_has_prefix(text, "E-") && strlen(text) >= 4 && strlen(text) <= 5 &&
-        strspn(text + 2, "0123456789") == strlen(text) - 2)
+    gsize length = strlen(text);
+
+    if (g_str_has_prefix(text, "E-") && (length == 4 || length == 5) && g_ascii_isdigit(text[2]) &&
+        g_ascii_isdigit(text[3]) && (length == 4 || g_ascii_isdigit(text[4])))
         return NULL;
     if (g_str_has_prefix(text, "x-") && is_name(text, 63))
         return NULL;

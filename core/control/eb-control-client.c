@@ -91,40 +91,43 @@ eb_control_client_get_peer(EbControlClient *self)
     return self->peer;
 }
 
-typedef struct {
-    JsonNode *result;
-    JsonObject *error_object;
-    GError *error;
-    gboolean done;
-} Call;
-
 static void
 answered(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    Call *call = user_data;
+    g_autoptr(GTask) task = user_data;
+    g_autoptr(JsonObject) error_object = NULL;
+    GError *error = NULL;
+    JsonNode *node = eb_jsonrpc_call_finish(EB_JSONRPC(source), result, &error_object, &error);
 
-    call->result = eb_jsonrpc_call_finish(EB_JSONRPC(source), result, &call->error_object, &call->error);
-    call->done = TRUE;
+    if (node != NULL) {
+        g_task_return_pointer(task, node, (GDestroyNotify)json_node_unref);
+        return;
+    }
+    if (error_object != NULL) {
+        const char *message = eb_json_get_string(error_object, "message");
+        gint64 code = eb_json_get_int(error_object, "code", EB_ERROR_FAILED);
+        if (code < EB_ERROR_FAILED || code > EB_ERROR_LOCKED)
+            code = EB_ERROR_PROTOCOL;
+        g_error_free(error);
+        error = eb_error_new((EbErrorCode)code, "control.error", "%s", message != NULL ? message : "no reason given");
+    }
+    g_task_return_error(task, error);
+}
+
+void
+eb_control_client_call_async(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(EB_IS_CONTROL_CLIENT(self) && method != NULL);
+    GTask *task = g_task_new(self, NULL, callback, user_data);
+
+    g_task_set_source_tag(task, eb_control_client_call_async);
+    eb_jsonrpc_call_async(self->peer, method, params, deadline_ms, NULL, answered, task);
 }
 
 JsonNode *
-eb_control_client_call(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms, GError **error)
+eb_control_client_call_finish(EbControlClient *self, GAsyncResult *result, GError **error)
 {
-    Call call = {0};
-
-    eb_jsonrpc_call_async(self->peer, method, params, deadline_ms, NULL, answered, &call);
-    while (!call.done)
-        g_main_context_iteration(NULL, TRUE);
-    if (call.error_object != NULL) {
-        const char *message = eb_json_get_string(call.error_object, "message");
-        gint64 code = eb_json_get_int(call.error_object, "code", EB_ERROR_FAILED);
-        if (code < EB_ERROR_FAILED || code > EB_ERROR_LOCKED)
-            code = EB_ERROR_PROTOCOL;
-        eb_set_error(error, (EbErrorCode)code, "control.error", "%s", message != NULL ? message : "no reason given");
-        g_error_free(call.error);
-        json_object_unref(call.error_object);
-    } else if (call.error != NULL) {
-        g_propagate_error(error, call.error);
-    }
-    return call.result;
+    g_return_val_if_fail(g_task_is_valid(result, self), NULL);
+    return g_task_propagate_pointer(G_TASK(result), error);
 }

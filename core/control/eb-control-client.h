@@ -5,10 +5,7 @@
 
 G_BEGIN_DECLS
 
-/**
- * EbControlClient: the command line's end of the control socket. Only for programs whose main loop is theirs alone: the
- * call waits by running the default main context.
- */
+/** EbControlClient: the command line's end of the control socket. */
 #define EB_TYPE_CONTROL_CLIENT (eb_control_client_get_type())
 G_DECLARE_FINAL_TYPE(EbControlClient, eb_control_client, EB, CONTROL_CLIENT, GObject)
 
@@ -16,12 +13,10 @@ G_DECLARE_FINAL_TYPE(EbControlClient, eb_control_client, EB, CONTROL_CLIENT, GOb
 EbControlClient *eb_control_client_new(const char *state_dir, GError **error);
 /** eb_control_client_get_peer: (transfer none): for notifications and calls of the service. */
 EbJsonrpc *eb_control_client_get_peer(EbControlClient *self);
-/**
- * eb_control_client_call:
- * @params: (transfer full) (nullable)
- * Returns: (transfer full) (nullable): the result; an error of the service keeps its EbErrorCode.
- */
-JsonNode *eb_control_client_call(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms,
-                                 GError **error);
+/** eb_control_client_call_async: @params: (transfer full) (nullable) */
+void eb_control_client_call_async(EbControlClient *self, const char *method, JsonNode *params, guint deadline_ms,
+                                  GAsyncReadyCallback callback, gpointer user_data);
+/** eb_control_client_call_finish: (transfer full) (nullable): an error of the service keeps its EbErrorCode. */
+JsonNode *eb_control_client_call_finish(EbControlClient *self, GAsyncResult *result, GError **error);
 
 G_END_DECLS

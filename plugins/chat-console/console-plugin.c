@@ -37,24 +37,6 @@ eb_chat_console_plugin_init(EbChatConsolePlugin *self)
 {
 }
 
-/* @words: (array zero-terminated=1): the first is the default. -1 with @error. */
-static int
-read_choice(EbConfigSection *section, const char *key, const char *const *words, GError **error)
-{
-    g_autofree char *word = eb_config_section_get_string(section, key, words[0], error);
-
-    if (word == NULL)
-        return -1;
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(words[i], word) == 0)
-            return i;
-    g_autofree char *where = eb_config_section_where(section, key);
-    g_autofree char *list = g_strjoinv(", ", (char **)words);
-    eb_set_error(error, EB_ERROR_CONFIG, "config.value", "%s: %s.%s is none of %s", where,
-                 eb_config_section_get_path(section), key, list);
-    return -1;
-}
-
 static gboolean
 want_color(void)
 {
@@ -67,19 +49,19 @@ want_color(void)
 static gboolean
 configure(EbPlugin *plugin, EbPluginContext *context, EbConfigSection *section, GError **error)
 {
-    static const char *const modes[] = {"text", "json", NULL};
-    static const char *const policies[] = {"ask", "allow", "reject", NULL};
     EbChatConsolePlugin *self = EB_CHAT_CONSOLE_PLUGIN(plugin);
     ConsoleSettings settings = {.input = STDIN_FILENO};
-    int mode = read_choice(section, "mode", modes, error);
-    int policy = mode >= 0 ? read_choice(section, "permissions", policies, error) : -1;
+    g_autofree char *policy = eb_config_section_get_string(section, "permissions", "ask", error);
 
-    if (policy < 0 || !eb_config_section_get_bool(section, "color", want_color(), &settings.color, error) ||
+    if (policy == NULL || !eb_config_section_get_bool(section, "color", want_color(), &settings.color, error) ||
         !eb_config_section_check_unknown(section, error))
         return FALSE;
-    settings.json = mode == 1;
-    settings.color = settings.color && !settings.json;
-    settings.policy = (ConsolePolicy)policy;
+    if (!console_policy_from_string(policy, &settings.policy)) {
+        g_autofree char *where = eb_config_section_where(section, "permissions");
+        eb_set_error(error, EB_ERROR_CONFIG, "config.value", "%s: %s.permissions is ask, allow or reject", where,
+                     eb_config_section_get_path(section));
+        return FALSE;
+    }
     settings.interactive = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
     self->transport = eb_chat_console_transport_new(&settings);
     return eb_plugin_context_provide(context, EB_EXTENSION_CHAT_TRANSPORT, "console", G_OBJECT(self->transport), error);

@@ -32,6 +32,8 @@ struct _EbChatConsoleTransport {
     gboolean told_broken;
 };
 
+enum { PROP_EVENTS = 1, PROP_PERMISSIONS };
+
 static void eb_chat_console_transport_iface_init(EbChatTransportInterface *iface);
 
 G_DEFINE_FINAL_TYPE_WITH_CODE(EbChatConsoleTransport, eb_chat_console_transport, G_TYPE_OBJECT,
@@ -73,10 +75,43 @@ eb_chat_console_transport_finalize(GObject *object)
     G_OBJECT_CLASS(eb_chat_console_transport_parent_class)->finalize(object);
 }
 
+gboolean
+console_policy_from_string(const char *text, ConsolePolicy *policy)
+{
+    static const char *const words[] = {"ask", "allow", "reject"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        if (g_strcmp0(text, words[i]) == 0) {
+            *policy = (ConsolePolicy)i;
+            return TRUE;
+        }
+    return FALSE;
+}
+
+static void
+set_property(GObject *object, guint id, const GValue *value, GParamSpec *spec)
+{
+    EbChatConsoleTransport *self = EB_CHAT_CONSOLE_TRANSPORT(object);
+
+    if (id == PROP_EVENTS)
+        self->settings.json = g_value_get_boolean(value);
+    else if (id != PROP_PERMISSIONS || !console_policy_from_string(g_value_get_string(value), &self->settings.policy))
+        g_warning("\"%s\" cannot be set to that", spec->name);
+}
+
 static void
 eb_chat_console_transport_class_init(EbChatConsoleTransportClass *klass)
 {
-    G_OBJECT_CLASS(klass)->finalize = eb_chat_console_transport_finalize;
+    GObjectClass *object_class = G_OBJECT_CLASS(klass);
+
+    object_class->finalize = eb_chat_console_transport_finalize;
+    object_class->set_property = set_property;
+    g_object_class_install_property(
+        object_class, PROP_EVENTS,
+        g_param_spec_boolean("events", NULL, NULL, FALSE, G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS));
+    g_object_class_install_property(
+        object_class, PROP_PERMISSIONS,
+        g_param_spec_string("permissions", NULL, NULL, "ask", G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS));
 }
 
 static void

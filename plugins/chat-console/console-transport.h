@@ -15,6 +15,9 @@ typedef enum {
     CONSOLE_REJECT,
 } ConsolePolicy;
 
+/** console_policy_from_string: "ask", "allow", "reject" */
+gboolean console_policy_from_string(const char *text, ConsolePolicy *policy);
+
 /** ConsoleSettings: how the terminal is used. */
 typedef struct {
     gboolean json; /* one JSON event a line on stdout */
@@ -27,6 +30,9 @@ typedef struct {
 /**
  * EbChatConsoleTransport: one terminal, one thread ("main"). What is to be done is the command's operand, so this
  * transport says nothing by itself; it shows posts and asks questions.
+ *
+ * Properties, written by the program that owns the terminal before the first post: "events" (boolean): one JSON event a
+ * line on stdout; "permissions" (string): "ask", "allow" or "reject".
  */
 #define EB_TYPE_CHAT_CONSOLE_TRANSPORT (eb_chat_console_transport_get_type())
 G_DECLARE_FINAL_TYPE(EbChatConsoleTransport, eb_chat_console_transport, EB, CHAT_CONSOLE_TRANSPORT, GObject)

@@ -19,7 +19,7 @@ check(const char *file, guint line, const char *text, gboolean mention)
     for (char *c = command; *c != '\0'; c++)
         if ((*c == '#' && c > command && c[-1] == ' ') || *c == ';' || *c == '<' || *c == '>' ||
             g_str_has_prefix(c, "&&") || g_str_has_prefix(c, "| ")) {
-            if (*c == '<' && g_ascii_isalpha(c[1])) /* a placeholder */
+            if (*c == '<' && g_ascii_isalpha(c[1])) /* "<name>" */
                 continue;
             if (*c == '>' && c > command && g_ascii_isalpha(c[-1]))
                 continue;
