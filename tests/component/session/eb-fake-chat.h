@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "errand-box-plugin.h"
+
+G_BEGIN_DECLS
+
+/** EbFakeChat: a transport that keeps what it is told and answers questions as it was told to. */
+#define EB_TYPE_FAKE_CHAT (eb_fake_chat_get_type())
+G_DECLARE_FINAL_TYPE(EbFakeChat, eb_fake_chat, EB, FAKE_CHAT, GObject)
+
+struct _EbFakeChat {
+    GObject parent_instance;
+    EbChatCaps caps;
+    EbChatLimits limits;
+    GPtrArray *posts; /* (element-type EbChatPost) */
+    char *answer;     /* (nullable): choice for the next questions; "" = never answers */
+    GTask *asking;    /* (nullable) */
+    guint asked;
+    guint messages;
+    guint threads;
+};
+
+EbFakeChat *eb_fake_chat_new(EbChatCaps caps);
+/** eb_fake_chat_say: @extra: (nullable): JSON text */
+void eb_fake_chat_say(EbFakeChat *self, const char *thread, const char *text, const char *extra);
+/** eb_fake_chat_said: (transfer full): all texts of @kind, joined. */
+char *eb_fake_chat_said(EbFakeChat *self, EbChatPostKind kind);
+/** eb_fake_chat_count: posts of @kind. */
+guint eb_fake_chat_count(EbFakeChat *self, EbChatPostKind kind);
+/** eb_fake_chat_last: (transfer none) (nullable) */
+EbChatPost *eb_fake_chat_last(EbFakeChat *self, EbChatPostKind kind);
+void eb_fake_chat_forget(EbFakeChat *self);
+
+G_END_DECLS
