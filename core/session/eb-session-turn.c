@@ -374,8 +374,9 @@ eb_session_interrupt(EbSession *self)
     if (self->cancelled)
         return TRUE;
     self->cancelled = TRUE;
-    eb_acp_client_cancel(self->guest->client, (guint)eb_config_get_session(self->parts->config)->abort_ms);
+    /* Ours first: for the client they would be withdrawn. */
     close_permissions(self);
+    eb_acp_client_cancel(self->guest->client, (guint)eb_config_get_session(self->parts->config)->abort_ms);
     return TRUE;
 }
 
@@ -412,7 +413,8 @@ eb_session_end_turn_first(EbSession *self)
         return FALSE;
     }
     self->cancelled = TRUE;
-    eb_acp_client_cancel(self->guest->client, (guint)eb_config_get_session(self->parts->config)->abort_ms);
+    /* Ours first: for the client they would be withdrawn. */
     close_permissions(self);
+    eb_acp_client_cancel(self->guest->client, (guint)eb_config_get_session(self->parts->config)->abort_ms);
     return TRUE;
 }

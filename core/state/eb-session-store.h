@@ -38,7 +38,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbSessionRecord, eb_session_record_unref)
 /** eb_session_store_save_async: inserts or replaces the row of @record (copied). */
 void eb_session_store_save_async(EbStore *store, const EbSessionRecord *record, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data);
-/** eb_session_store_remove_async: the row with its messages and events; absence is no error. */
+/** eb_session_store_remove_async: the row with its events and finished messages; what still waits is kept for another
+ *  session. Absence is no error. */
 void eb_session_store_remove_async(EbStore *store, const char *id, GCancellable *cancellable,
                                    GAsyncReadyCallback callback, gpointer user_data);
 /** eb_session_store_load_async: every record, live ones first, then by last activity. */

@@ -43,8 +43,8 @@ def send(message):
     stdout.flush()
 
 
-def update(session, kind, **fields):
-    send({"method": "session/update", "params": {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}})
+def update(session, update_kind, **fields):
+    send({"method": "session/update", "params": {"sessionId": session, "update": {"sessionUpdate": update_kind, **fields}}})
 
 
 def say(session, text):

@@ -43,7 +43,7 @@ exec_send_signal(EbExec *exec, int signum, GError **error)
 }
 
 static void
-on_exit(GObject *source, GAsyncResult *result, gpointer user_data)
+on_process_exit(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(GTask) task = G_TASK(user_data);
     GSubprocess *process = G_SUBPROCESS(source);
@@ -60,7 +60,7 @@ static void
 exec_wait_async(EbExec *exec, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
     GTask *task = g_task_new(exec, cancellable, callback, user_data);
-    g_subprocess_wait_async(EB_FAKE_EXEC(exec)->process, cancellable, on_exit, task);
+    g_subprocess_wait_async(EB_FAKE_EXEC(exec)->process, cancellable, on_process_exit, task);
 }
 
 static int
@@ -309,9 +309,9 @@ eb_fake_backend_count(EbFakeBackend *self)
 void
 eb_fake_backend_vanish(EbFakeBackend *self)
 {
-    g_autoptr(GPtrArray) names = g_hash_table_get_keys_as_ptr_array(self->execs);
-    for (guint i = 0; i < names->len; i++) {
-        g_autofree char *name = g_strdup(names->pdata[i]);
+    g_autoptr(GList) names = g_hash_table_get_keys(self->execs);
+    for (GList *link = names; link != NULL; link = link->next) {
+        g_autofree char *name = g_strdup(link->data);
         end_instance(self, name);
         g_signal_emit_by_name(self, "instance-event", EB_INSTANCE_EVENT_STOPPED, name);
     }

@@ -15,11 +15,11 @@ G_DECLARE_FINAL_TYPE(EbFakeBackend, eb_fake_backend, EB, FAKE_BACKEND, GObject)
 struct _EbFakeBackend {
     GObject parent_instance;
     char *dir;
-    char *agent;        /* path of agent.py */
-    GHashTable *execs;  /* (utf8 instance -> GPtrArray of EbExec) */
+    char *agent;                                             /* path of agent.py */
+    GHashTable *execs;                                       /* (utf8 instance -> GPtrArray of EbExec) */
     gboolean fail_launch, fail_exec, fail_list, half_launch; /* half: leaves the instance and fails */
     gboolean degraded;
-    gboolean full;      /* says that memory is used up */
+    gboolean full; /* says that memory is used up */
     guint launched, stopped;
 };
 

@@ -119,21 +119,21 @@ eb_session_fixture_new(const char *dir, const char *settings, EbChatCaps caps)
     g_mkdir_with_parents(state, 0755);
     if (geteuid() == 0)
         g_assert_cmpint(chown(state, 65534, 65534), ==, 0);
-    g_autofree char *text =
-        g_strdup_printf("[service]\naccount = \"nobody\"\nstate_dir = \"%s\"\nproject_root = \"%s\"\n"
-                        "[session]\nagent = \"test\"\nmemory = \"2GiB\"\nabort = \"1s\"\ngrace = \"2s\"\n%s\n"
-                        "[provider.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1\"\nkey = \"cred:model-key\"\n"
-                        "[agent.test]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\neof = \"1s\"\nterm = \"1s\"\n"
-                        "start_timeout = \"20s\"\n[agent.test.dialect.openai]\nOPENAI_BASE_URL = \"${base_url}/v1\"\n"
-                        "OPENAI_API_KEY = \"${nonce}\"\n"
-                        "[agent.missing]\ncommand = [\"test-agent\", \"missing\"]\ndialects = [\"openai\"]\n"
-                        "[agent.crash]\ncommand = [\"test-agent\", \"crash-start\"]\ndialects = [\"openai\"]\n"
-                        "[agent.hang]\ncommand = [\"test-agent\", \"hang-start\"]\ndialects = [\"openai\"]\n"
-                        "start_timeout = \"1s\"\n"
-                        "[agent.forgetful]\ncommand = [\"test-agent\", \"no-load\"]\ndialects = [\"openai\"]\n"
-                        "[agent.big]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\nmin_memory = \"4GiB\"\n"
-                        "[agent.foreign]\ncommand = [\"test-agent\"]\ndialects = [\"gemini\"]\n",
-                        state, projects, settings != NULL ? settings : "");
+    g_autofree char *text = g_strdup_printf(
+        "[service]\naccount = \"nobody\"\nstate_dir = \"%s\"\nproject_root = \"%s\"\n"
+        "[session]\nagent = \"test\"\nmemory = \"2GiB\"\nabort = \"1s\"\ngrace = \"2s\"\n%s\n"
+        "[provider.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1\"\nkey = \"cred:model-key\"\n"
+        "[agent.test]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\neof = \"1s\"\nterm = \"1s\"\n"
+        "start_timeout = \"20s\"\n[agent.test.dialect.openai]\nOPENAI_BASE_URL = \"${base_url}/v1\"\n"
+        "OPENAI_API_KEY = \"${nonce}\"\n"
+        "[agent.missing]\ncommand = [\"test-agent\", \"missing\"]\ndialects = [\"openai\"]\n"
+        "[agent.crash]\ncommand = [\"test-agent\", \"crash-start\"]\ndialects = [\"openai\"]\n"
+        "[agent.hang]\ncommand = [\"test-agent\", \"hang-start\"]\ndialects = [\"openai\"]\n"
+        "start_timeout = \"1s\"\n"
+        "[agent.forgetful]\ncommand = [\"test-agent\", \"no-load\"]\ndialects = [\"openai\"]\n"
+        "[agent.big]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\nmin_memory = \"4GiB\"\n"
+        "[agent.foreign]\ncommand = [\"test-agent\"]\ndialects = [\"gemini\"]\n",
+        state, projects, settings != NULL ? settings : "");
     eb_test_write_file(path, text);
     g_autoptr(GError) error = NULL;
     self->config = eb_config_load(path, EB_TEST_DATA_DIR, &error);

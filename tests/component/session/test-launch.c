@@ -3,6 +3,8 @@
 #include "eb-session-fixture.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +36,8 @@ test_each_step_fails(void)
     eb_session_fixture_open(f);
     for (int state = EB_LAUNCH_CHECK; state <= EB_LAUNCH_READY; state++) {
         f->fail_state = state;
-        fails(f, "{\"project\":\"web\"}", EB_ERROR_FAILED, "test.step", eb_launch_state_to_string((EbLaunchState)state));
+        fails(f, "{\"project\":\"web\"}", EB_ERROR_FAILED, "test.step",
+              eb_launch_state_to_string((EbLaunchState)state));
     }
     f->fail_state = -1;
     eb_session_fixture_turn(f, NULL, "say fine", "{\"project\":\"web\"}");
@@ -80,7 +83,7 @@ test_bad_input(void)
 static void
 test_silent_agent(void)
 {
-    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, "startup = \"1s\"\n", STRUCTURED);
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, "startup = \"5s\"\n", STRUCTURED);
     eb_session_fixture_open(f);
     fails(f, "{\"agent\":\"hang\"}", EB_ERROR_TIMEOUT, NULL, NULL);
 }
@@ -151,7 +154,8 @@ test_killed_at_each_step(void)
         const char *argv[] = {self, "--child", dir, number, NULL};
         g_autoptr(GError) error = NULL;
         int status = 0;
-        g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, NULL, &status, &error));
+        g_assert_true(
+            g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, NULL, &status, &error));
         g_assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         g_autoptr(EbSessionFixture) f = eb_session_fixture_new(dir, NULL, STRUCTURED);
         if (state > EB_LAUNCH_GUEST)

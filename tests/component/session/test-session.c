@@ -31,8 +31,7 @@ test_turn(void)
     g_assert_nonnull(strstr(again, "before: 1"));
     g_assert_cmpuint(f->backend->launched, ==, 1);
     g_autoptr(JsonNode) list = eb_session_manager_list_json(f->manager);
-    JsonObject *one =
-        eb_json_array_object(eb_json_get_array(json_node_get_object(list), "sessions"), 0);
+    JsonObject *one = eb_json_array_object(eb_json_get_array(json_node_get_object(list), "sessions"), 0);
     g_assert_cmpstr(eb_json_get_string(one, "state"), ==, "ready");
     g_assert_cmpstr(eb_json_get_string(one, "project"), ==, "web");
     g_assert_cmpint(eb_json_get_int(one, "turns", 0), ==, 2);
@@ -299,12 +298,11 @@ test_stop_and_remove(void)
     eb_session_fixture_open(f);
     eb_session_fixture_turn(f, NULL, "say x", NULL);
     g_autoptr(JsonNode) list = eb_session_manager_list_json(f->manager);
-    g_autofree char *id = g_strdup(eb_json_get_string(
-        eb_json_array_object(eb_json_get_array(json_node_get_object(list), "sessions"), 0), "id"));
+    g_autofree char *id = g_strdup(
+        eb_json_get_string(eb_json_array_object(eb_json_get_array(json_node_get_object(list), "sessions"), 0), "id"));
     g_auto(EbTestResult) logged = {0};
     eb_session_manager_log_async(f->manager, id, NULL, eb_test_result_ready, &logged);
-    g_autoptr(GPtrArray) events =
-        eb_session_manager_log_finish(f->manager, eb_test_result_wait(&logged), NULL);
+    g_autoptr(GPtrArray) events = eb_session_manager_log_finish(f->manager, eb_test_result_wait(&logged), NULL);
     g_assert_cmpuint(events->len, >, 0);
     g_auto(EbTestResult) stopped = {0};
     g_autoptr(GError) error = NULL;
@@ -349,7 +347,7 @@ test_threads_and_plain_chat(void)
 static void
 test_idle(void)
 {
-    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, "idle = \"1s\"\n", STRUCTURED);
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, "idle = \"10s\"\n", STRUCTURED);
     eb_session_fixture_open(f);
     eb_session_fixture_turn(f, NULL, "say x", NULL);
     eb_session_fixture_wait_ended(f, 1);
