@@ -65,8 +65,9 @@ fresh_proc_mount(void)
     struct kept kept[MAX_KEPT];
     const char *wrong = NULL;
 
-    /* Slave, not private: directories that the host plugs in later must still appear. */
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+    /* Slave, not private: directories that the host plugs in later must still appear. Shared again below that:
+     * rootless containers want their mounts to propagate among themselves. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) < 0)
         return "cannot separate the mounts";
     int count = clone_mounts(kept);
     if (count < 0)

@@ -37,6 +37,9 @@ mount_basics(void)
     if ((mkdir("/dev/mqueue", 01777) < 0 && errno != EEXIST) ||
         (mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 && errno != EBUSY))
         diag_warn("cannot mount /dev/mqueue: %s", strerror(errno));
+    /* Read-only: programs that want to know their limits or whether there are cgroups at all (container runtimes) look
+     * here. A kernel or daemon that does not allow it takes nothing away. */
+    mount("cgroup2", "/sys/fs/cgroup", "cgroup2", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     result = loopback_up();
     if (result < 0)
         diag_warn("cannot bring lo up: %s", strerror(-result));

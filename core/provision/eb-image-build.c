@@ -230,8 +230,6 @@ remove_dead_builds(const char *cache_dir)
 static EbImageFiles *
 build_locked(Build *self, const char *final, GError **error)
 {
-    g_autofree char *root = NULL;
-
     if (g_file_test(final, G_FILE_TEST_IS_DIR))
         return files_in(final, FALSE);
     remove_dead_builds(self->cache_dir);
@@ -243,9 +241,13 @@ build_locked(Build *self, const char *final, GError **error)
         return NULL;
     }
     self->job.log_path = g_build_filename(self->partial, "log", NULL);
-    root = g_build_filename(self->partial, "root", NULL);
+    g_autofree char *root = g_build_filename(self->partial, "root", NULL);
     gboolean made = make_image(self, root, error);
-    eb_image_job_remove_tree(root);
+    static const char *const scaffolding[] = {"root", "packages", "metadata", "init"};
+    for (gsize i = 0; i < G_N_ELEMENTS(scaffolding); i++) {
+        g_autofree char *path = g_build_filename(self->partial, scaffolding[i], NULL);
+        eb_image_job_remove_tree(path);
+    }
     if (made && rename(self->partial, final) != 0) {
         eb_set_error(error, EB_ERROR_FAILED, "image.cache", "%s: %s", final, g_strerror(errno));
         made = FALSE;

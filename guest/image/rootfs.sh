@@ -50,7 +50,7 @@ configure() {
     printf '[safe]\n\tdirectory = /workspace\n\tdirectory = /workspace/*\n' >"$root/etc/gitconfig"
     install -d "$root/workspace" "$root/state" "$root/opt/errand/run" "$root/usr/lib/errand" "$root/etc/containers"
     # No cgroup file system, no network: containers in the guest share the guest's loopback and so its relay.
-    printf '%s\n' '[containers]' 'cgroups = "disabled"' 'netns = "host"' 'ipcns = "private"' '[engine]' \
+    printf '%s\n' '[containers]' 'cgroups = "disabled"' 'cgroupns = "host"' 'netns = "host"' 'ipcns = "private"' '[engine]' \
         'cgroup_manager = "cgroupfs"' 'events_logger = "file"' 'runtime = "crun"' >"$root/etc/containers/containers.conf"
     # A shell may always raise its own score: the command that eats the memory dies, not the agent.
     echo 'echo 500 >/proc/self/oom_score_adj 2>/dev/null || :' >"$root/usr/lib/errand/bashenv"
