@@ -102,6 +102,12 @@ open_backend(gpointer user_data, GError **error)
     return NULL;
 }
 
+static void
+wait_done(const gboolean *done, gpointer user_data)
+{
+    eb_cli_wait(user_data, done);
+}
+
 int
 eb_cmd_setup(EbCli *cli, int argc, char **argv)
 {
@@ -114,6 +120,7 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
                               .env_file = eb_cli_args_value(args, "env"),
                               .plan = eb_cli_args_flag(args, "plan"),
                               .open_backend = open_backend,
+                              .wait = wait_done,
                               .backend_data = cli};
     gboolean ok;
 

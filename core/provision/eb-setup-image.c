@@ -8,7 +8,8 @@
 
 typedef struct {
     EbSetup *setup;
-    GAsyncResult *result;
+    GAsyncResult *result; /* (owned) */
+    gboolean done;
 } Wait;
 
 static void
@@ -17,14 +18,13 @@ on_ready(GObject *source, GAsyncResult *result, gpointer data)
     Wait *wait = data;
 
     wait->result = g_object_ref(result);
+    wait->done = TRUE;
 }
 
-/* Setup blocks by design: it is all that its program does. */
 static GAsyncResult *
 wait_for(Wait *wait)
 {
-    while (wait->result == NULL)
-        g_main_context_iteration(NULL, TRUE);
+    wait->setup->options.wait(&wait->done, wait->setup->options.backend_data);
     return wait->result;
 }
 

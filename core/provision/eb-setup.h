@@ -39,6 +39,8 @@ typedef struct {
     /** open_backend: (nullable): (transfer none): the backend that takes the guest image; called when the daemon runs.
      *  NULL: the image is left alone. */
     EbContainerBackend *(*open_backend)(gpointer backend_data, GError **error);
+    /** wait: runs the program's main loop until *@done; needed with open_backend. */
+    void (*wait)(const gboolean *done, gpointer backend_data);
     gpointer backend_data;
 } EbSetupOptions;
 
