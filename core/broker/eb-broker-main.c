@@ -103,6 +103,7 @@ int
 main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GMainContext) context = NULL;
     g_autoptr(GMainLoop) loop = NULL;
     g_autoptr(GTlsDatabase) database = NULL;
     g_autoptr(GResolver) inner = NULL;
@@ -135,10 +136,13 @@ main(int argc, char **argv)
     g_resolver_set_default(judging);
     if (!eb_broker_sandbox_enter(&lacking, &error))
         return fail(error);
-    broker = eb_broker_new(NULL, inner, database, &error);
+    /* The default context wakes itself through a descriptor on every change; one of our own knows its thread. */
+    context = g_main_context_new();
+    g_main_context_push_thread_default(context);
+    broker = eb_broker_new(context, inner, database, &error);
     if (broker == NULL)
         return fail(error);
-    loop = g_main_loop_new(NULL, FALSE);
+    loop = g_main_loop_new(context, FALSE);
     broker->link = eb_broker_link_new(broker, EB_BROKER_CONTROL_FD, service_gone, loop);
     eb_broker_set_listener(broker, listener);
     eb_broker_link_send_ready(broker->link, lacking);

@@ -417,7 +417,11 @@ build_message(const EbHttpRequest *request, const EbRoute *route)
         soup_message_headers_replace(headers, "Accept-Encoding", "identity");
         put_key_on(headers, route->provider);
     }
-    soup_message_add_flags(message, SOUP_MESSAGE_NO_REDIRECT);
+    /*
+     * Without the second flag libsoup opens a connection, and makes a handshake, for every POST. With it a request is
+     * sent a second time when a kept connection turns out to be closed before any answer; see exchange_on_restarted().
+     */
+    soup_message_add_flags(message, SOUP_MESSAGE_NO_REDIRECT | SOUP_MESSAGE_IDEMPOTENT);
     return message;
 }
 
@@ -461,6 +465,14 @@ exchange_on_wrote_body(SoupMessage *message, EbExchange *self)
     self->moved_at = g_get_monotonic_time();
 }
 
+/* A body that streamed through is gone and cannot be sent again; the client knows what to do with a 502. */
+static void
+exchange_on_restarted(SoupMessage *message, EbExchange *self)
+{
+    if (self->body != NULL && eb_body_stream_get_count(self->body) > 0)
+        g_cancellable_cancel(self->cancellable);
+}
+
 EbExchange *
 eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, const EbHttpRequest *request,
                   const EbRoute *route)
@@ -480,6 +492,7 @@ eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, c
     exchange_set_body(self, request);
     g_signal_connect(self->message, "starting", G_CALLBACK(exchange_on_starting), self);
     g_signal_connect(self->message, "wrote-body", G_CALLBACK(exchange_on_wrote_body), self);
+    g_signal_connect(self->message, "restarted", G_CALLBACK(exchange_on_restarted), self);
     broker->n_exchanges++;
     soup_session_send_async(route->provider != NULL ? broker->upstream->providers : broker->upstream->plain,
                             self->message, G_PRIORITY_DEFAULT, self->cancellable, exchange_on_sent, exchange_ref(self));
