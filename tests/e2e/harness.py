@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 BUILD = pathlib.Path(os.environ.get("EB_BUILD", "build")).resolve()
 EB = str(BUILD / "errand-box")
@@ -80,6 +81,7 @@ class World:
                  f"accept_degraded = {json.dumps(list(accept))}", "[session]"]
         session.setdefault("agent", "opencode")
         session.setdefault("memory", "2GiB")
+        session.setdefault("model", "mock-model")
         lines += [f"{key} = {json.dumps(value)}" for key, value in session.items()]
         for kind in providers:
             base = self.model.url + ("/v1" if kind == "openai" else "")
@@ -143,6 +145,33 @@ class World:
         self.run("setup", "--stop-daemons", timeout=120)
         self.model.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+_world = None
+
+
+def world():
+    """The one prepared host of this run; the first caller pays for it."""
+    global _world
+    if _world is None:
+        reason = skip_reason()
+        if reason:
+            raise unittest.SkipTest(reason)
+        candidate = World()
+        try:
+            candidate.setup()
+        except BaseException:
+            candidate.close()
+            raise
+        _world = candidate
+    return _world
+
+
+def close_world():
+    global _world
+    if _world is not None:
+        _world.close()
+        _world = None
 
 
 class Try:

@@ -5,25 +5,14 @@ import os
 import unittest
 
 import harness
-from harness import Try, World
+from harness import Try
 
 
 class BadInput(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        reason = harness.skip_reason()
-        if reason:
-            raise unittest.SkipTest(reason)
-        cls.world = World()
-        try:
-            cls.world.setup()
-        except Exception:
-            cls.world.close()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.world.close()
+        cls.world = harness.world()
+        cls.world.write_config()
 
     def setUp(self):
         self.world.write_config()
@@ -103,7 +92,3 @@ class BadInput(unittest.TestCase):
             self.assertEqual(result.returncode, 3, result.stderr)
             self.assertIn("E-17", result.stderr)
 
-
-if __name__ == "__main__":
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    unittest.main(verbosity=2)

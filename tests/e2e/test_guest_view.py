@@ -7,25 +7,14 @@ import time
 import unittest
 
 import harness
-from harness import Try, World, allow
+from harness import Try, allow
 
 
 class GuestView(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        reason = harness.skip_reason()
-        if reason:
-            raise unittest.SkipTest(reason)
-        cls.world = World(memory="1GiB", pids=256, disk="3GiB", tmp="64MiB")
-        try:
-            cls.world.setup()
-        except Exception:
-            cls.world.close()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.world.close()
+        cls.world = harness.world()
+        cls.world.write_config(memory="1GiB", pids=256, disk="3GiB", tmp="64MiB")
 
     def shell(self, script, project="view"):
         """Runs a script as the agent, through a real agent's shell tool; its output comes back by the project."""
@@ -129,7 +118,3 @@ class GuestView(unittest.TestCase):
         self.assertNotIn(nonce, seen["processes"])
         self.assertNotIn(self.world.model.key, seen["processes"])
 
-
-if __name__ == "__main__":
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    unittest.main(verbosity=2)

@@ -10,25 +10,14 @@ import time
 import unittest
 
 import harness
-from harness import EB, Try, World, allow
+from harness import EB, Try, allow
 
 
 class Service(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        reason = harness.skip_reason()
-        if reason:
-            raise unittest.SkipTest(reason)
-        cls.world = World()
-        try:
-            cls.world.setup()
-        except Exception:
-            cls.world.close()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.world.close()
+        cls.world = harness.world()
+        cls.world.write_config()
 
     def serve(self):
         process = subprocess.Popen([EB, "--config", self.world.config, "serve"], env=self.world.env, text=True,
@@ -126,7 +115,3 @@ class Service(unittest.TestCase):
         self.assertEqual(self.world.sockets(), [])
         self.assertEqual(self.world.live_rows(), [])
 
-
-if __name__ == "__main__":
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    unittest.main(verbosity=2)

@@ -5,7 +5,7 @@ import os
 import unittest
 
 import harness
-from harness import Try, World, allow, interrupt, refuse
+from harness import Try, allow, interrupt, refuse
 
 AGENTS = ("opencode", "claude-agent-acp")
 
@@ -13,19 +13,8 @@ AGENTS = ("opencode", "claude-agent-acp")
 class Turns(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        reason = harness.skip_reason()
-        if reason:
-            raise unittest.SkipTest(reason)
-        cls.world = World()
-        try:
-            cls.world.setup()
-        except Exception:
-            cls.world.close()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.world.close()
+        cls.world = harness.world()
+        cls.world.write_config()
 
     def assert_nothing_left(self):
         self.assertTrue(harness.wait_until(lambda: not self.world.instances()), self.world.instances())
@@ -101,7 +90,3 @@ class Turns(unittest.TestCase):
         self.assertNotIn(self.world.model.key, run.stderr + repr(run.events))
         self.assert_nothing_left()
 
-
-if __name__ == "__main__":
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    unittest.main(verbosity=2)

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the end-to-end tests on one prepared world and prints TAP.
+
+    EB_BUILD=build tests/e2e/run.py [NAME-PART...]
+"""
+
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+
+class Tap(unittest.TestResult):
+    """One line a test as soon as it is over; sub-tests count through their test."""
+
+    def __init__(self, stream):
+        super().__init__()
+        self.stream, self.number, self.bad = stream, 0, set()
+
+    def line(self, verdict, test, note=""):
+        self.number += 1
+        self.stream.write(f"{verdict} {self.number} - {test.id()}{note}\n")
+        self.stream.flush()
+
+    def diagnose(self, test, error):
+        text = self._exc_info_to_string(error, test)
+        self.stream.write("".join(f"# {line}\n" for line in text.splitlines()))
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+        print(f"# [{time.strftime('%H:%M:%S')}] {test.id()}", file=sys.stderr, flush=True)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if test in self.bad:
+            self.line("not ok", test)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        if test not in self.bad:
+            self.line("ok", test, f" ({time.monotonic() - self.began:.1f} s)")
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.diagnose(test, err)
+        if isinstance(test, unittest.TestCase):
+            self.bad.add(test)
+        else:
+            self.line("not ok", test)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.diagnose(test, err)
+        self.bad.add(test)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.stream.write(f"# {subtest.id()} {subtest._subDescription()}\n")
+            self.diagnose(test, err)
+            self.bad.add(test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.line("ok", test, f" # SKIP {reason}")
+
+
+def flatten(suite):
+    for entry in suite:
+        if isinstance(entry, unittest.TestSuite):
+            yield from flatten(entry)
+        else:
+            yield entry
+
+
+def main():
+    wanted = sys.argv[1:]
+    reason = harness.skip_reason()
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        return 0
+    tests = [test for test in flatten(unittest.defaultTestLoader.discover(os.path.dirname(os.path.abspath(__file__))))
+             if not wanted or any(part in test.id() for part in wanted)]
+    result = Tap(sys.stdout)
+    try:
+        unittest.TestSuite(tests).run(result)
+    finally:
+        harness.close_world()
+    print(f"1..{result.number}")
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
