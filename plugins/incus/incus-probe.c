@@ -43,6 +43,34 @@ config_is(JsonObject *config, const char *key, const char *value)
     return g_strcmp0(eb_json_get_string(config, key), value) == 0;
 }
 
+static gboolean
+names_root(const char *paths)
+{
+    g_auto(GStrv) list = g_strsplit(paths, ",", 0);
+    for (char **path = list; *path != NULL; path++)
+        if (g_str_equal(g_strstrip(*path), "/"))
+            return TRUE;
+    return FALSE;
+}
+
+/* What a restricted project blocks by default and none of ours needs. */
+static const struct {
+    const char *key;
+    const char *gap;
+} blocked[] = {
+    {"restricted.devices.proxy", "proxy devices are allowed"},
+    {"restricted.devices.unix-char", "character devices are allowed"},
+    {"restricted.devices.unix-block", "block devices are allowed"},
+    {"restricted.devices.unix-hotplug", "hotplug devices are allowed"},
+    {"restricted.devices.pci", "PCI devices are allowed"},
+    {"restricted.devices.usb", "USB devices are allowed"},
+    {"restricted.devices.gpu", "GPU devices are allowed"},
+    {"restricted.containers.lowlevel", "raw container settings are allowed"},
+    {"restricted.containers.interception", "system call interception is allowed"},
+    {"restricted.snapshots", "snapshots are allowed"},
+    {"restricted.backups", "backups are allowed"},
+};
+
 /* What the project itself refuses, whatever this plugin or a thief of its access asks for. */
 static void
 report_project(EbProbeReport *self, const IncusServer *server)
@@ -55,8 +83,11 @@ report_project(EbProbeReport *self, const IncusServer *server)
         g_ptr_array_add(gaps, (gpointer) "not restricted");
     if (!config_is(config, "restricted.devices.nic", "block"))
         g_ptr_array_add(gaps, (gpointer) "network devices are not blocked");
-    if (disks && (paths == NULL || *paths == '\0'))
+    if (disks && (paths == NULL || *paths == '\0' || names_root(paths)))
         g_ptr_array_add(gaps, (gpointer) "every host path may be mounted");
+    for (gsize i = 0; i < G_N_ELEMENTS(blocked); i++)
+        if (config_is(config, blocked[i].key, "allow"))
+            g_ptr_array_add(gaps, (gpointer)blocked[i].gap);
     if (!config_is(config, "restricted.containers.privilege", "isolated"))
         g_ptr_array_add(gaps, (gpointer) "id ranges of their own are not demanded");
     if (!config_is(config, "features.images", "true"))
