@@ -224,6 +224,7 @@ on_connected(GObject *source, GAsyncResult *result, gpointer user_data)
     self->handlers[1] = g_signal_connect(self->connection, "closed", G_CALLBACK(on_closed), self);
     self->handlers[2] = g_signal_connect(self->connection, "error", G_CALLBACK(on_error), self);
     soup_websocket_connection_set_keepalive_interval(self->connection, PING_INTERVAL_S);
+    incus_websocket_begin(self->connection);
     set_timer(self, PING_INTERVAL_S * 1000, on_watch);
     if (self->lost) {
         self->lost = FALSE;

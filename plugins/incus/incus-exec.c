@@ -302,8 +302,14 @@ incus_exec_attach(IncusExec *self, SoupWebsocketConnection *const *sockets, GErr
     self->in = incus_pump_in_new(sockets[INCUS_EXEC_STDIN], self->tty, &self->stdin_stream, error);
     if (self->in == NULL)
         return FALSE;
-    if (self->ended)
+    for (guint i = 0; i < INCUS_EXEC_N_SOCKETS; i++)
+        if (sockets[i] != NULL)
+            incus_websocket_begin(sockets[i]);
+    if (self->ended) { /* a short process, and its end was told before the last socket's opening */
         incus_pump_in_finish(self->in);
+        attach(&self->tail, g_timeout_source_new(TAIL_CHECK_MS), on_tail, self);
+        return TRUE;
+    }
     soup_websocket_connection_set_keepalive_interval(sockets[INCUS_EXEC_CONTROL], PING_INTERVAL_S);
     attach(&self->watch, g_timeout_source_new_seconds(PING_INTERVAL_S), on_watch, self);
     return TRUE;

@@ -153,15 +153,22 @@ static void
 incus_flow_input_init(IncusFlowInput *self)
 {
     self->buffer = g_malloc(INCUS_FLOW_BUFFER);
-    self->open = TRUE;
     self->last_read_us = g_get_monotonic_time();
 }
 
 /* --- output --- */
 
+/* A peer that has closed may have sent much that is still to be read: incusd ends an exec by closing its sockets, while
+ * libsoup still answers a ping that came before the output, and would throw the connection away when that answer cannot
+ * be sent. So bytes for a closed peer are dropped here; that it is gone shows when all of its bytes are read. */
 static gssize
-flow_output_count(IncusFlowOutput *self, gssize written)
+flow_output_written(IncusFlowOutput *self, gssize written, gsize count, GError **error)
 {
+    if (written < 0 && !g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK) &&
+        !g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+        g_clear_error(error);
+        written = (gssize)count;
+    }
     if (written > 0 && self->func != NULL)
         self->func((gsize)written, self->user_data);
     return written;
@@ -171,14 +178,24 @@ static gssize
 flow_output_write_nonblocking(GPollableOutputStream *stream, const void *data, gsize count, GError **error)
 {
     IncusFlowOutput *self = INCUS_FLOW_OUTPUT(stream);
-    return flow_output_count(self, g_pollable_output_stream_write_nonblocking(self->base, data, count, NULL, error));
+    GError *local = NULL;
+    gssize written = g_pollable_output_stream_write_nonblocking(self->base, data, count, NULL, &local);
+    written = flow_output_written(self, written, count, &local);
+    if (local != NULL)
+        g_propagate_error(error, local);
+    return written;
 }
 
 static gssize
 flow_output_write(GOutputStream *stream, const void *data, gsize count, GCancellable *cancellable, GError **error)
 {
     IncusFlowOutput *self = INCUS_FLOW_OUTPUT(stream);
-    return flow_output_count(self, g_output_stream_write(G_OUTPUT_STREAM(self->base), data, count, cancellable, error));
+    GError *local = NULL;
+    gssize written = g_output_stream_write(G_OUTPUT_STREAM(self->base), data, count, cancellable, &local);
+    written = flow_output_written(self, written, count, &local);
+    if (local != NULL)
+        g_propagate_error(error, local);
+    return written;
 }
 
 static gboolean

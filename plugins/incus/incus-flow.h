@@ -20,7 +20,7 @@ G_DECLARE_FINAL_TYPE(IncusFlow, incus_flow, INCUS, FLOW, GIOStream)
 #define INCUS_FLOW_BUFFER (64 * 1024)
 
 /**
- * incus_flow_new: (transfer full)
+ * incus_flow_new: (transfer full): with its gate shut
  * @base: (transfer none): connection with pollable streams; closed with this stream
  * @early: (nullable): bytes that were read from @base already, at most INCUS_FLOW_BUFFER
  */

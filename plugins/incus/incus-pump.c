@@ -53,7 +53,7 @@ struct _IncusPumpOut {
     GSource *writable;
     gboolean finishing; /* no more will come */
     gboolean discard;   /* the reader is gone: the process must not block on it */
-    gulong handlers[3];
+    gulong handlers[2];
     IncusPumpEnded ended;
     gpointer user_data;
 };
@@ -159,12 +159,6 @@ on_out_closed(SoupWebsocketConnection *connection, gpointer user_data)
     incus_pump_out_finish(user_data);
 }
 
-static void
-on_out_error(SoupWebsocketConnection *connection, GError *error, gpointer user_data)
-{
-    incus_pump_out_finish(user_data);
-}
-
 IncusPumpOut *
 incus_pump_out_new(SoupWebsocketConnection *connection, GInputStream **reader, IncusPumpEnded ended, gpointer user_data,
                    GError **error)
@@ -181,7 +175,6 @@ incus_pump_out_new(SoupWebsocketConnection *connection, GInputStream **reader, I
     self->user_data = user_data;
     self->handlers[0] = g_signal_connect(connection, "message", G_CALLBACK(on_message), self);
     self->handlers[1] = g_signal_connect(connection, "closed", G_CALLBACK(on_out_closed), self);
-    self->handlers[2] = g_signal_connect(connection, "error", G_CALLBACK(on_out_error), self);
     *reader = g_unix_input_stream_new(theirs, TRUE);
     return self;
 }

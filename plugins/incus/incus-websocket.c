@@ -248,3 +248,9 @@ incus_websocket_open_finish(GAsyncResult *result, GError **error)
     g_return_val_if_fail(g_async_result_is_tagged(result, incus_websocket_open_async), NULL);
     return g_task_propagate_pointer(G_TASK(result), error);
 }
+
+void
+incus_websocket_begin(SoupWebsocketConnection *connection)
+{
+    incus_flow_set_open(INCUS_FLOW(soup_websocket_connection_get_io_stream(connection)), TRUE);
+}

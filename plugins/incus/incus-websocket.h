@@ -17,8 +17,14 @@ G_BEGIN_DECLS
  */
 void incus_websocket_open_async(IncusClient *client, const char *path, IncusDeadline *deadline,
                                 GAsyncReadyCallback callback, gpointer user_data);
-/** incus_websocket_open_finish: (transfer full) (nullable) */
+/**
+ * incus_websocket_open_finish: (transfer full) (nullable): nothing is read from it before incus_websocket_begin(), so
+ * that no message comes before its handler is connected: an exec's output starts when its third socket is open, which
+ * may be while the fourth is still on its way.
+ */
 SoupWebsocketConnection *incus_websocket_open_finish(GAsyncResult *result, GError **error);
+/** incus_websocket_begin: the handlers are connected: messages may come. */
+void incus_websocket_begin(SoupWebsocketConnection *connection);
 
 /** INCUS_HANDSHAKE_MAX: longest header of an upgrade answer. */
 #define INCUS_HANDSHAKE_MAX (16 * 1024)

@@ -24,6 +24,14 @@ test_streams(void)
     assert_shell(1000, NULL, "true", 0, "", "");
 }
 
+/* The first output of a short process comes while its sockets are still being opened: none of it is lost. */
+static void
+test_short_processes(void)
+{
+    for (guint i = 0; i < 60; i++)
+        assert_shell(1000, NULL, "echo out; echo err >&2", 0, "out\n", "err\n");
+}
+
 static void
 test_exit_codes(void)
 {
@@ -153,7 +161,9 @@ test_back_pressure(void)
     g_assert_cmpuint(total, ==, (gsize)FLOOD_MIB << 20);
     g_assert_cmpint(incus_test_wait(exec, &error), ==, 0);
     g_assert_no_error(error);
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what was freed */
     g_assert_cmpuint(process_rss(), <, before + 32 * 1024 * 1024);
+#endif
 }
 
 /* 24 MiB in to a process that does not read at first, and out again unharmed. */
@@ -243,6 +253,7 @@ main(int argc, char **argv)
     eb_container_spec_set_label(guest, "session", "s-1");
     incus_test_launch(incus_test.backend, guest);
     g_test_add_func("/incus/guest/streams", test_streams);
+    g_test_add_func("/incus/guest/short-processes", test_short_processes);
     g_test_add_func("/incus/guest/exit-codes", test_exit_codes);
     g_test_add_func("/incus/guest/missing-program", test_missing_program);
     g_test_add_func("/incus/guest/signals", test_signals);
