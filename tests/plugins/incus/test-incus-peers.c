@@ -4,7 +4,6 @@
  * Incus 7, a profile that smuggles a network device in. The real daemon is in tests/integration/incus.
  */
 #include <gio/gunixsocketaddress.h>
-#include <libsoup/soup.h>
 #include <unistd.h>
 
 #include "eb-test.h"
@@ -17,8 +16,10 @@ typedef char *(*Answer)(Peer *peer, const char *request);
 struct Peer {
     char *dir;
     char *path;
-    SoupServer *server;
-    GString *log; /* "GET /1.0;..." without queries */
+    GSocketService *service; /* (nullable) */
+    struct Client *hanging;  /* (nullable): the client it was asked by */
+    gboolean hang;           /* /wait is not answered */
+    GString *log;            /* "GET /1.0;..." without queries */
     Answer answer;
     guint count; /* for the answer function */
     EbContainerBackend *backend;
@@ -63,15 +64,43 @@ usual_answer(const char *request)
 
 static char *launch_id; /* what the last creation carried, so that answers can name it */
 
+/* --- the smallest HTTP there is: one request a connection --- */
+
+typedef struct Client {
+    Peer *peer;
+    GSocketConnection *connection; /* (owned) */
+    GString *request;
+} Client;
+
+static void read_more(Client *client);
+
 static void
-on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHashTable *query, gpointer user_data)
+client_free(Client *client)
 {
-    Peer *peer = user_data;
-    g_autofree char *request = g_strdup_printf("%s %s", soup_server_message_get_method(message), path);
-    SoupMessageBody *body = soup_server_message_get_request_body(message);
+    g_io_stream_close(G_IO_STREAM(client->connection), NULL, NULL);
+    g_object_unref(client->connection);
+    g_string_free(client->request, TRUE);
+    g_free(client);
+}
+
+static void
+on_answered(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_output_stream_write_all_finish(G_OUTPUT_STREAM(source), result, NULL, NULL);
+    client_free(user_data);
+}
+
+static void
+respond(Client *client, const char *request, const char *body)
+{
+    Peer *peer = client->peer;
     g_string_append_printf(peer->log, "%s;", request);
-    if (g_str_equal(request, "POST /1.0/instances") && body->data != NULL) {
-        g_autoptr(JsonNode) node = eb_json_parse(body->data, (gsize)body->length, NULL, NULL);
+    if (peer->hang && g_str_equal(request, WAIT_PATH)) {
+        peer->hanging = client;
+        return;
+    }
+    if (g_str_equal(request, "POST /1.0/instances")) {
+        g_autoptr(JsonNode) node = eb_json_parse(body, strlen(body), NULL, NULL);
         JsonObject *config = eb_json_get_object(eb_json_node_object(node), "config");
         g_free(launch_id);
         launch_id = g_strdup(eb_json_get_string(config, "user.errand-launch"));
@@ -80,8 +109,56 @@ on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHa
     g_autoptr(GString) text = g_string_new(special != NULL ? special : usual_answer(request));
     if (launch_id != NULL)
         g_string_replace(text, "LAUNCH", launch_id, 0);
-    soup_server_message_set_status(message, 200, NULL);
-    soup_server_message_set_response(message, "application/json", SOUP_MEMORY_COPY, text->str, text->len);
+    g_autofree char *header = g_strdup_printf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                              "Connection: close\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n\r\n",
+                                              text->len);
+    g_string_prepend(text, header);
+    g_string_assign(client->request, text->str);
+    g_output_stream_write_all_async(g_io_stream_get_output_stream(G_IO_STREAM(client->connection)),
+                                    client->request->str, client->request->len, G_PRIORITY_DEFAULT, NULL, on_answered,
+                                    client);
+}
+
+static void
+on_read(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Client *client = user_data;
+    g_autoptr(GBytes) bytes = g_input_stream_read_bytes_finish(G_INPUT_STREAM(source), result, NULL);
+    if (bytes == NULL || g_bytes_get_size(bytes) == 0) {
+        client_free(client);
+        return;
+    }
+    g_string_append_len(client->request, g_bytes_get_data(bytes, NULL), (gssize)g_bytes_get_size(bytes));
+    const char *text = client->request->str;
+    const char *end = strstr(text, "\r\n\r\n");
+    const char *length = strcasestr(text, "\r\nContent-Length:");
+    gsize body = end != NULL && length != NULL && length < end ? (gsize)atoi(length + 17) : 0;
+    if (end == NULL || client->request->len < (gsize)(end + 4 - text) + body) {
+        read_more(client);
+        return;
+    }
+    g_auto(GStrv) words = g_strsplit(text, " ", 3);
+    words[1][strcspn(words[1], "?")] = '\0';
+    g_autofree char *request = g_strdup_printf("%s %s", words[0], words[1]);
+    respond(client, request, end + 4);
+}
+
+static void
+read_more(Client *client)
+{
+    g_input_stream_read_bytes_async(g_io_stream_get_input_stream(G_IO_STREAM(client->connection)), 65536,
+                                    G_PRIORITY_DEFAULT, NULL, on_read, client);
+}
+
+static gboolean
+on_incoming(GSocketService *service, GSocketConnection *connection, GObject *source, gpointer user_data)
+{
+    Client *client = g_new0(Client, 1);
+    client->peer = user_data;
+    client->connection = g_object_ref(connection);
+    client->request = g_string_new(NULL);
+    read_more(client);
+    return TRUE;
 }
 
 static GSocket *
@@ -102,10 +179,11 @@ peer_serve(Peer *peer)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GSocket) socket = listen_at(peer->path);
-    peer->server = g_object_new(SOUP_TYPE_SERVER, NULL);
-    soup_server_add_handler(peer->server, NULL, on_request, peer, NULL);
-    g_assert_true(soup_server_listen_socket(peer->server, socket, 0, &error));
+    peer->service = g_socket_service_new();
+    g_signal_connect(peer->service, "incoming", G_CALLBACK(on_incoming), peer);
+    g_assert_true(g_socket_listener_add_socket(G_SOCKET_LISTENER(peer->service), socket, NULL, &error));
     g_assert_no_error(error);
+    g_socket_service_start(peer->service);
 }
 
 static Peer *
@@ -132,10 +210,13 @@ static void
 peer_free(Peer *peer)
 {
     g_clear_object(&peer->backend);
-    eb_test_run_for(50); /* the server has to see our connections close, or it leaks them */
-    if (peer->server != NULL)
-        soup_server_disconnect(peer->server);
-    g_clear_object(&peer->server);
+    eb_test_run_for(50); /* its connections close, ours see it */
+    if (peer->service != NULL) {
+        g_socket_service_stop(peer->service);
+        g_socket_listener_close(G_SOCKET_LISTENER(peer->service));
+    }
+    g_clear_object(&peer->service);
+    g_clear_pointer(&peer->hanging, client_free);
     eb_test_drain();
     eb_test_remove_tree(peer->dir);
     g_free(peer->dir);
@@ -252,12 +333,6 @@ test_wedged(void)
 }
 
 /* The daemon takes a creation and then stops answering: the launch ends in time, the instance is removed later. */
-static void
-on_paused_wait(SoupServer *server, SoupServerMessage *message, const char *path, GHashTable *query, gpointer user_data)
-{
-    soup_server_message_pause(message);
-}
-
 static gboolean
 deleted(gpointer user_data)
 {
@@ -268,10 +343,9 @@ static void
 test_wedged_in_launch(void)
 {
     g_autoptr(Peer) peer = peer_new(NULL, TRUE);
-    const char *path = WAIT_PATH + strlen("GET ");
-    soup_server_add_handler(peer->server, path, on_paused_wait, NULL, NULL);
+    peer->hang = TRUE;
     assert_timeout(launch(peer, 500));
-    soup_server_remove_handler(peer->server, path);
+    peer->hang = FALSE;
     eb_test_run_until(deleted, peer);
     incus_backend_stop(INCUS_BACKEND(peer->backend));
 }
