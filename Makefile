@@ -49,7 +49,7 @@ test-agents: deps-test build
 	@tools/run-tests --only agents
 
 check: deps-test build
-	@tools/lint
+	@tools/run-tests --only lint
 
 fuzz: deps-test
 	@tools/run-fuzz $(FUZZ_SECONDS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
 #include "core/doctor/eb-doctor.h"
+#include "core/provision/eb-image-recipe.h"
 
 #include <string.h>
 
@@ -23,6 +24,7 @@ make_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     g_autoptr(EbConfigSection) backend = eb_config_get_plugin_section(config, eb_config_get_session(config)->backend);
     GPtrArray *providers = eb_config_get_providers(config);
     g_autoptr(GPtrArray) needed = g_ptr_array_new();
+    g_autoptr(EbImageRecipe) recipe = NULL;
     const char *launcher;
 
     set(settings, "account", eb_config_get_account(config));
@@ -43,6 +45,12 @@ make_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     set(settings, "config.problem", problem != NULL ? problem->message : NULL);
     if (paths == NULL)
         return settings;
+    recipe = eb_image_recipe_load(paths, NULL, NULL);
+    if (recipe != NULL) {
+        g_autofree char *agents = eb_image_recipe_describe_agents(recipe);
+        set(settings, "image.recipe", recipe->digest);
+        set(settings, "image.agents", agents);
+    }
     set(settings, "paths.broker", eb_paths_get_program_path(paths, "errand-box-broker"));
     launcher = eb_paths_get_program_path(paths, "launch");
     if (launcher != NULL) {

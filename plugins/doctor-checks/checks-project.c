@@ -255,7 +255,8 @@ check_image_state(EbHost *host, EbConfigSection *settings, GCancellable *cancell
     g_autoptr(JsonObject) entry = get_image(host, settings, &alias, &skip);
     g_autofree char *request = NULL;
     g_autoptr(JsonObject) image = NULL;
-    const char *target, *built;
+    g_autofree char *agents = dc_setting(settings, "image.agents", NULL);
+    const char *target, *built, *has;
 
     if (entry == NULL) {
         if (skip->status == EB_CHECK_FAIL)
@@ -270,6 +271,10 @@ check_image_state(EbHost *host, EbConfigSection *settings, GCancellable *cancell
     built = eb_json_get_string(eb_json_get_object(image, "properties"), "errand.recipe");
     if (built == NULL)
         return eb_check_result_new(EB_CHECK_DEGRADED, "image %s was not made by this program's recipe", alias);
+    has = eb_json_get_string(eb_json_get_object(image, "properties"), "errand.agents");
+    /* An image with agents of the operator's choice has another recipe and is not old for that. */
+    if (agents != NULL && has != NULL && strcmp(agents, has) != 0)
+        return eb_check_result_new(EB_CHECK_OK, "made for %s", has);
     if (recipe != NULL && strcmp(recipe, built) != 0)
         return eb_check_result_new(EB_CHECK_DEGRADED, "image %s was made by another recipe (%.12s, now %.12s)", alias,
                                    built, recipe);
