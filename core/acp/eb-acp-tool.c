@@ -258,7 +258,9 @@ merge_content(EbAcpTool *tool, JsonObject *call)
         if (output->len > 0)
             take_output(tool, output);
     }
-    if (output->len == 0 && raw != NULL) {
+    /* A command's own output is better than the agent's picture of it, which may come in a Markdown fence. */
+    if (raw != NULL && (output->len == 0 || strcmp(tool->kind, "execute") == 0)) {
+        g_string_truncate(output, 0);
         append_output(output, raw);
         take_output(tool, output);
     }

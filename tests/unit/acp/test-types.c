@@ -197,6 +197,36 @@ test_tools_turns(void)
     g_assert_cmpuint(eb_acp_tools_get_count(tools), ==, 1);
 }
 
+/* Where the text of a call's output is looked for. */
+static void
+test_tool_output(void)
+{
+    static const struct {
+        const char *json;
+        const char *output;
+    } cases[] = {
+        {"{'content':[{'type':'content','content':{'type':'text','text':'a'}},{'type':'text','text':'b'}]}", "a\nb"},
+        {"{'content':[],'rawOutput':'raw'}", "raw"},
+        {"{'content':[{'type':'diff','path':'x','newText':'n'}],'rawOutput':{'output':'inside'}}", "inside"},
+        {"{'rawOutput':{'stdout':'','stderr':'problem'}}", "problem"},
+        {"{'kind':'execute','rawOutput':'plain','content':[{'type':'content','content':{'type':'text','text':'```x```'}"
+         "}]}",
+         "plain"},
+        {"{'kind':'read','rawOutput':'plain','content':[{'type':'content','content':{'type':'text','text':'shown'}}]}",
+         "shown"},
+        {"{'content':null,'rawOutput':null}", NULL},
+        {"{'content':'bare'}", "bare"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(JsonObject) json = object(cases[i].json);
+        g_autoptr(EbAcpTool) tool = eb_acp_tool_new("t");
+
+        eb_acp_tool_merge(tool, json);
+        g_assert_cmpstr(tool->output, ==, cases[i].output);
+    }
+}
+
 /* Far more calls, ids and bytes than are kept. */
 static void
 test_tools_bounds(void)
@@ -270,6 +300,7 @@ main(int argc, char **argv)
     g_test_add_func("/acp/types/cut", test_cut);
     g_test_add_func("/acp/types/bounded-copy", test_bounded_copy);
     g_test_add_func("/acp/tools/turns", test_tools_turns);
+    g_test_add_func("/acp/tools/output", test_tool_output);
     g_test_add_func("/acp/tools/bounds", test_tools_bounds);
     g_test_add_func("/acp/types/encode", test_encode);
     return g_test_run();
