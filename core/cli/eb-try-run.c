@@ -200,10 +200,13 @@ say_prompt(Try *self, const EbTryRequest *request)
     message->mentions_us = TRUE;
     message->sent_unix_ms = g_get_real_time() / 1000;
     message->extra = json_object_new();
-    set_text(message->extra, "project", request->project);
     set_text(message->extra, "agent", request->agent);
     set_text(message->extra, "model", request->model);
-    set_text(message->extra, "resume", request->session);
+    /* A root has one session; the one to go on with keeps its project. */
+    if (request->session != NULL)
+        json_object_set_boolean_member(message->extra, "resume", TRUE);
+    else
+        set_text(message->extra, "project", request->project);
     g_signal_emit_by_name(self->console, "message", message);
     eb_chat_message_unref(message);
 }

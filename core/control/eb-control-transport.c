@@ -242,13 +242,16 @@ open_thread_async(EbChatTransport *transport, const char *message_id, const char
 {
     EbControlTransport *self = EB_CONTROL_TRANSPORT(transport);
     g_autoptr(GTask) task = g_task_new(self, cancellable, callback, user_data);
-    EbJsonrpc *peer = g_hash_table_lookup(self->opening, message_id);
+    /* The router may put the id of its run before ours. */
+    const char *slash = strrchr(message_id, '/');
+    const char *own_id = slash != NULL ? slash + 1 : message_id;
+    EbJsonrpc *peer = g_hash_table_lookup(self->opening, own_id);
     char *thread = g_strdup_printf("t-%08x%08x", g_random_int(), g_random_int());
 
     g_task_set_source_tag(task, open_thread_async);
     if (peer != NULL) {
         g_hash_table_replace(self->threads, g_strdup(thread), g_object_ref(peer));
-        g_hash_table_remove(self->opening, message_id);
+        g_hash_table_remove(self->opening, own_id);
     }
     g_task_return_pointer(task, thread, g_free);
 }

@@ -114,11 +114,36 @@ show_plan(ConsoleShow *self, EbChatPost *post)
     return console_text_style(out->str, CONSOLE_DIM, self->color);
 }
 
+/* Posts that carry fields alone, in words; "" when there is nothing worth a line. */
+static char *
+words_for(EbChatPost *post)
+{
+    const char *instance = eb_json_get_string(post->data, "instance");
+    const char *agent = eb_json_get_string(post->data, "agent");
+    const char *version = eb_json_get_string(post->data, "version");
+    const char *origin = eb_json_get_string(post->data, "origin");
+    JsonObject *ms = eb_json_get_object(post->data, "ms");
+
+    if (post->kind == EB_CHAT_POST_GUEST && g_strcmp0(eb_json_get_string(post->data, "state"), "started") == 0)
+        return g_strdup_printf("guest %s started in %" G_GINT64_FORMAT " ms (%s)", instance != NULL ? instance : "?",
+                               eb_json_get_int(post->data, "ms", 0), origin != NULL ? origin : "?");
+    if (post->kind == EB_CHAT_POST_READY)
+        return g_strdup_printf("agent %s %s ready after %" G_GINT64_FORMAT " ms", agent != NULL ? agent : "?",
+                               version != NULL ? version : "", eb_json_get_int(post->data, "ms", 0));
+    if (post->kind == EB_CHAT_POST_END && ms != NULL)
+        return g_strdup_printf("turn ended: %s (guest %" G_GINT64_FORMAT " ms, agent %" G_GINT64_FORMAT
+                               " ms, turn %" G_GINT64_FORMAT " ms)",
+                               eb_json_get_string(post->data, "stop_reason"), eb_json_get_int(ms, "guest", 0),
+                               eb_json_get_int(ms, "agent", 0), eb_json_get_int(ms, "turn", 0));
+    return g_strdup("");
+}
+
 /* What the service itself says: its words are clean, what they quote may not be. */
 static char *
 show_service(ConsoleShow *self, EbChatPost *post, ConsoleStyle style)
 {
-    g_autofree char *safe = console_text_clean(post->text, -1);
+    g_autofree char *words = *post->text != '\0' ? g_strdup(post->text) : words_for(post);
+    g_autofree char *safe = console_text_clean(words, -1);
 
     if (*safe == '\0')
         return g_strdup("");
@@ -127,11 +152,12 @@ show_service(ConsoleShow *self, EbChatPost *post, ConsoleStyle style)
 }
 
 char *
-console_show_post(ConsoleShow *self, EbChatPost *post, int *fd)
+console_show_post(ConsoleShow *self, EbChatPost *post, int *fd, char **before)
 {
-    g_autofree char *body = NULL;
+    char *body = NULL;
 
     *fd = STDOUT_FILENO;
+    *before = NULL;
     switch (post->kind) {
     case EB_CHAT_POST_TEXT:
     case EB_CHAT_POST_THOUGHT:
@@ -159,11 +185,11 @@ console_show_post(ConsoleShow *self, EbChatPost *post, int *fd)
         body = show_service(self, post, CONSOLE_DIM);
         break;
     }
-    if (body == NULL || *body == '\0')
-        return g_strdup("");
-    self->last = post->kind;
-    g_autofree char *before = console_show_break(self);
-    return g_strconcat(before, body, NULL);
+    if (body != NULL && *body != '\0') {
+        self->last = post->kind;
+        *before = console_show_break(self);
+    }
+    return body != NULL ? body : g_strdup("");
 }
 
 static char *

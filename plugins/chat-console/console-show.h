@@ -18,8 +18,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ConsoleShow, console_show_free)
 /**
  * console_show_post: (transfer full): text for @fd, "" when there is nothing to show.
  * @fd: (out): 1 for what the agent says and does, 2 for what the service says
+ * @before: (out) (transfer full) (nullable): goes to stdout first: it ends a line that the agent left open
  */
-char *console_show_post(ConsoleShow *self, EbChatPost *post, int *fd);
+char *console_show_post(ConsoleShow *self, EbChatPost *post, int *fd, char **before);
 /** console_show_break: (transfer full): a newline when the last text did not end with one, else "". */
 char *console_show_break(ConsoleShow *self);
 

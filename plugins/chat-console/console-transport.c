@@ -173,13 +173,15 @@ post_async(EbChatTransport *transport, EbChatPost *post, GCancellable *cancellab
     GTask *task = g_task_new(self, cancellable, callback, user_data);
     char *id = g_strdup_printf("m%u", ++self->n_posts);
     int fd = STDOUT_FILENO;
-    char *text;
+    char *text, *before = NULL;
 
     g_task_set_source_tag(task, post_async);
     if (self->settings.json)
         text = console_show_json(post, post->kind == EB_CHAT_POST_PERMISSION ? self->last_answered : NULL);
     else
-        text = console_show_post(self->show, post, &fd);
+        text = console_show_post(self->show, post, &fd, &before);
+    if (before != NULL)
+        write_text(self, STDOUT_FILENO, before, NULL, NULL);
     write_text(self, fd, text, task, id);
 }
 

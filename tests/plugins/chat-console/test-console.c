@@ -77,12 +77,14 @@ make_post(EbChatPostKind kind, const char *text, const char *data)
 }
 
 static char *
-show(ConsoleShow *self, EbChatPostKind kind, const char *text, const char *data, gboolean append, int *fd)
+show(ConsoleShow *self, EbChatPostKind kind, const char *text_in, const char *data, gboolean append, int *fd)
 {
-    g_autoptr(EbChatPost) post = make_post(kind, text, data);
+    g_autoptr(EbChatPost) post = make_post(kind, text_in, data);
+    g_autofree char *before = NULL;
 
     post->append = append;
-    return console_show_post(self, post, fd);
+    g_autofree char *text = console_show_post(self, post, fd, &before);
+    return g_strconcat(before != NULL ? before : "", text, NULL);
 }
 
 static void
