@@ -25,7 +25,7 @@ struct _EbCheckInfo {
     const char *expected;     /* what a good host shows */
     const char *remedy;       /* what to do; every `errand-box ...` in it must parse */
     const char *doc;          /* (nullable): page or URL */
-    const char *const *reads; /* (array zero-terminated=1): path prefixes and "run:PROGRAM", "unix:SOCKET" it uses */
+    const char *const *reads; /* (array zero-terminated=1): all it looks at, see eb_doctor_check_run() */
     guint deadline_ms;        /* 0 = the doctor's default of 3000 */
 };
 
@@ -57,7 +57,13 @@ struct _EbDoctorCheckInterface {
 };
 /** eb_doctor_check_get_info: (transfer none) */
 EB_API const EbCheckInfo *eb_doctor_check_get_info(EbDoctorCheck *self);
-/** eb_doctor_check_run: (transfer full): never NULL */
+/**
+ * eb_doctor_check_run: (transfer full): never NULL
+ *
+ * A check of a third party ("x-...") sees of @host what its info declares in reads: files and directories with all below them ("/etc/subuid"),
+ * "unix:SOCKET" and "run:PROGRAM"; "{KEY}" in an item is filled from @settings ("unix:{backend.socket}"). When it asks
+ * for anything else the answer is an error and the result is SKIPPED, naming it. The kernel's release is always shown.
+ */
 EB_API EbCheckResult *eb_doctor_check_run(EbDoctorCheck *self, EbHost *host, EbConfigSection *settings,
                                           GCancellable *cancellable);
 

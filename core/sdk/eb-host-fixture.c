@@ -30,7 +30,7 @@ read_answer(EbHost *self, const char *kind, const char *name, const char *suffix
     g_autofree char *path = g_strconcat("/.eb/", kind, name != NULL ? "/" : "", name, NULL);
     g_autofree char *full = g_strconcat(path, suffix, NULL);
 
-    return eb_host_read_file(self, full, NULL, NULL);
+    return eb_host_read_any(self, full, NULL, NULL);
 }
 
 char *
@@ -93,9 +93,11 @@ eb_host_fixture_http_get(EbHost *self, const char *socket_path, const char *requ
     /* A tree may say how the socket is without a word about HTTP. */
     if (!eb_host_fixture_connect_unix(self, socket_path, error)) {
         g_autofree char *dir = g_strconcat("/.eb/http/", flat_socket, NULL);
+        int fd = eb_host_open(self, dir, O_PATH | O_DIRECTORY);
 
-        if (!eb_host_exists(self, dir))
+        if (fd < 0)
             return NULL;
+        close(fd);
         if (error != NULL && !g_error_matches(*error, EB_ERROR, EB_ERROR_NOT_FOUND))
             return NULL;
         g_clear_error(error);

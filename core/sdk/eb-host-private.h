@@ -8,6 +8,18 @@
  * asked for (eb-host-real.c) or read from the answers of a fixture tree (eb-host-fixture.c).
  */
 
+/**
+ * eb_host_view_new: (transfer full): the same host, of which only @reads (EbCheckInfo.reads) can be looked at; all else
+ * is EB_ERROR_DENIED, reason "host.undeclared".
+ * @settings: (nullable): fills "{KEY}" in the items
+ */
+EbHost *eb_host_view_new(EbHost *self, const char *const *reads, EbConfigSection *settings);
+/** eb_host_view_get_undeclared: (nullable) (transfer none): the first thing asked for that was not declared. */
+const char *eb_host_view_get_undeclared(EbHost *self);
+
+/** eb_host_read_any: as eb_host_read_file(), for the answers of a fixture tree, which no check declares. */
+char *eb_host_read_any(EbHost *self, const char *path, gsize *length, GError **error);
+
 /** eb_host_open: descriptor of @path below the host's root, -1 with errno. */
 int eb_host_open(EbHost *self, const char *path, int flags);
 

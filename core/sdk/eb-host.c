@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "eb-config-section.h"
 #include "eb-error.h"
 
 #define LIST_DIR_MAX 10000
@@ -20,6 +21,9 @@ struct _EbHost {
     GObject parent_instance;
     char *root;  /* (owned) (nullable): directory of a fixture tree */
     int root_fd; /* (owned): -1 for the real host */
+    /* A view of a host for one check: */
+    char **reads;     /* (owned) (nullable): all it may look at; NULL = everything */
+    char *undeclared; /* (owned) (nullable): the first other thing it asked for */
 };
 
 G_DEFINE_FINAL_TYPE(EbHost, eb_host, G_TYPE_OBJECT)
@@ -32,6 +36,8 @@ eb_host_finalize(GObject *object)
     if (self->root_fd >= 0)
         close(self->root_fd);
     g_free(self->root);
+    g_strfreev(self->reads);
+    g_free(self->undeclared);
     G_OBJECT_CLASS(eb_host_parent_class)->finalize(object);
 }
 
@@ -63,6 +69,87 @@ eb_host_new_fixture(const char *root)
     self->root = g_strdup(root);
     self->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return self;
+}
+
+/* "{KEY}" in @item as @settings has it; NULL when they have it not. */
+static char *
+resolve_item(const char *item, EbConfigSection *settings)
+{
+    const char *open = strchr(item, '{');
+    const char *close_brace = open != NULL ? strchr(open, '}') : NULL;
+    g_autofree char *key = NULL;
+    g_autofree char *value = NULL;
+
+    if (close_brace == NULL)
+        return g_strdup(item);
+    key = g_strndup(open + 1, (gsize)(close_brace - open - 1));
+    value = settings != NULL ? eb_config_section_get_string(settings, key, NULL, NULL) : NULL;
+    if (value == NULL || value[0] == '\0')
+        return NULL;
+    return g_strdup_printf("%.*s%s%s", (int)(open - item), item, value, close_brace + 1);
+}
+
+EbHost *
+eb_host_view_new(EbHost *self, const char *const *reads, EbConfigSection *settings)
+{
+    EbHost *view = g_object_new(EB_TYPE_HOST, NULL);
+    g_autoptr(GPtrArray) items = g_ptr_array_new();
+
+    view->root = g_strdup(self->root);
+    if (self->root_fd >= 0)
+        view->root_fd = fcntl(self->root_fd, F_DUPFD_CLOEXEC, 0);
+    for (; reads != NULL && *reads != NULL; reads++) {
+        char *item = resolve_item(*reads, settings);
+
+        if (item != NULL)
+            g_ptr_array_add(items, item);
+    }
+    g_ptr_array_add(items, NULL);
+    view->reads = (char **)g_ptr_array_free(g_steal_pointer(&items), FALSE);
+    return view;
+}
+
+const char *
+eb_host_view_get_undeclared(EbHost *self)
+{
+    return self->undeclared;
+}
+
+static gboolean
+is_at_or_below(const char *path, const char *item)
+{
+    gsize length = strlen(item);
+
+    while (length > 1 && item[length - 1] == '/')
+        length--;
+    return strncmp(path, item, length) == 0 && (path[length] == '\0' || path[length] == '/' || length == 1);
+}
+
+/* Whether a view may look at @what: a path (kind ""), a socket ("unix:") or a program ("run:"). */
+static gboolean
+may_look(EbHost *self, const char *kind, const char *what, GError **error)
+{
+    for (char **item = self->reads; item != NULL && *item != NULL; item++) {
+        const char *rest = *item + strlen(kind);
+
+        if (!g_str_has_prefix(*item, kind))
+            continue;
+        if (kind[0] == '\0') {
+            /* Who talks to a socket may also see whose it is. */
+            const char *path = g_str_has_prefix(rest, "unix:") ? rest + strlen("unix:") : rest;
+
+            if (is_at_or_below(what, path))
+                return TRUE;
+        } else if (strcmp(rest, what) == 0) {
+            return TRUE;
+        }
+    }
+    if (self->reads == NULL)
+        return TRUE;
+    if (self->undeclared == NULL)
+        self->undeclared = g_strconcat(kind, what, NULL);
+    eb_set_error(error, EB_ERROR_DENIED, "host.undeclared", "%s%s is not declared", kind, what);
+    return FALSE;
 }
 
 gboolean
@@ -156,13 +243,12 @@ eb_host_read_fd(int fd, const char *what, gsize *length, GError **error)
 }
 
 char *
-eb_host_read_file(EbHost *self, const char *path, gsize *length, GError **error)
+eb_host_read_any(EbHost *self, const char *path, gsize *length, GError **error)
 {
     struct stat info;
     char *content = NULL;
     int fd;
 
-    g_return_val_if_fail(EB_IS_HOST(self) && path != NULL, NULL);
     /* Not blocking: a fifo where a file is expected must not hold a check up. */
     fd = eb_host_open(self, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &info) != 0) {
@@ -175,6 +261,13 @@ eb_host_read_file(EbHost *self, const char *path, gsize *length, GError **error)
     if (fd >= 0)
         close(fd);
     return content;
+}
+
+char *
+eb_host_read_file(EbHost *self, const char *path, gsize *length, GError **error)
+{
+    g_return_val_if_fail(EB_IS_HOST(self) && path != NULL, NULL);
+    return may_look(self, "", path, error) ? eb_host_read_any(self, path, length, error) : NULL;
 }
 
 static int
@@ -192,6 +285,8 @@ eb_host_list_dir(EbHost *self, const char *path, GError **error)
     int fd;
 
     g_return_val_if_fail(EB_IS_HOST(self) && path != NULL, NULL);
+    if (!may_look(self, "", path, error))
+        return NULL;
     fd = eb_host_open(self, path, O_RDONLY | O_DIRECTORY);
     dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir == NULL) {
@@ -234,6 +329,8 @@ eb_host_stat(EbHost *self, const char *path, EbHostStat *result, GError **error)
     int fd;
 
     g_return_val_if_fail(EB_IS_HOST(self) && path != NULL && result != NULL, FALSE);
+    if (!may_look(self, "", path, error))
+        return FALSE;
     fd = eb_host_open(self, path, O_PATH | O_NOFOLLOW);
     found = fd >= 0 && fstat(fd, &info) == 0;
     saved_errno = errno;
@@ -260,6 +357,8 @@ eb_host_space(EbHost *self, const char *path, EbHostSpace *result, GError **erro
     struct statfs info;
 
     g_return_val_if_fail(EB_IS_HOST(self) && path != NULL && result != NULL, FALSE);
+    if (!may_look(self, "", path, error))
+        return FALSE;
     if (self->root != NULL)
         return eb_host_fixture_space(self, path, result, error);
     if (statfs(path, &info) != 0) {
@@ -286,12 +385,16 @@ eb_host_uname_release(EbHost *self)
 char *
 eb_host_run(EbHost *self, const char *const *argv, guint deadline_ms, int *exit_code, GError **error)
 {
+    g_autofree char *name = NULL;
     int ignored;
 
     g_return_val_if_fail(EB_IS_HOST(self) && argv != NULL && argv[0] != NULL, NULL);
     if (exit_code == NULL)
         exit_code = &ignored;
     *exit_code = -1;
+    name = g_path_get_basename(argv[0]);
+    if (!may_look(self, "run:", name, error))
+        return NULL;
     if (self->root != NULL)
         return eb_host_fixture_run(self, argv, exit_code, error);
     return eb_host_real_run(argv, deadline_ms, exit_code, error);
@@ -301,6 +404,8 @@ gboolean
 eb_host_connect_unix(EbHost *self, const char *path, guint deadline_ms, GError **error)
 {
     g_return_val_if_fail(EB_IS_HOST(self) && path != NULL, FALSE);
+    if (!may_look(self, "unix:", path, error))
+        return FALSE;
     if (self->root != NULL)
         return eb_host_fixture_connect_unix(self, path, error);
     return eb_host_real_connect_unix(path, deadline_ms, error);
@@ -314,6 +419,8 @@ eb_host_unix_http_get(EbHost *self, const char *socket_path, const char *request
         eb_set_error(error, EB_ERROR_INVALID, "host.request", "bad HTTP request path");
         return NULL;
     }
+    if (!may_look(self, "unix:", socket_path, error))
+        return NULL;
     if (self->root != NULL)
         return eb_host_fixture_http_get(self, socket_path, request, error);
     return eb_host_real_http_get(socket_path, request, deadline_ms, error);
