@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "eb-json-private.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "eb-error.h"
@@ -9,6 +10,10 @@
  * A strict RFC 8259 grammar check without recursion. json-glib reads a superset (comments, assignments), recurses
  * without a bound and asserts on half a surrogate pair, so nothing reaches it that has not passed here.
  */
+
+/* Longest number, and the length up to which one without an exponent is in range for sure. */
+#define NUMBER_MAX_BYTES 512
+#define NUMBER_SURE_BYTES 300
 
 typedef enum {
     EXPECT_VALUE,          /* any value */
@@ -149,9 +154,29 @@ scan_digits(Scan *scan)
     return scan->at > first;
 }
 
+/* A number that no double holds would come out of the generator as "inf", which nobody reads. */
+static gboolean
+check_range(Scan *scan, const char *first, GError **error)
+{
+    char text[NUMBER_MAX_BYTES + 1];
+    gsize length = (gsize)(scan->at - first);
+
+    if (length <= NUMBER_SURE_BYTES && memchr(first, 'e', length) == NULL && memchr(first, 'E', length) == NULL)
+        return TRUE;
+    if (length > NUMBER_MAX_BYTES)
+        return scan_error(scan, "json.syntax", "number of too many digits", error);
+    memcpy(text, first, length);
+    text[length] = '\0';
+    if (!isfinite(g_ascii_strtod(text, NULL)))
+        return scan_error(scan, "json.syntax", "number out of range", error);
+    return TRUE;
+}
+
 static gboolean
 scan_number(Scan *scan, GError **error)
 {
+    const char *first = scan->at;
+
     if (*scan->at == '-')
         scan->at++;
     if (scan->at < scan->end && *scan->at == '0')
@@ -170,7 +195,7 @@ scan_number(Scan *scan, GError **error)
         if (!scan_digits(scan))
             return scan_error(scan, "json.syntax", "bad number", error);
     }
-    return TRUE;
+    return check_range(scan, first, error);
 }
 
 static gboolean
