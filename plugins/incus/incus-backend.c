@@ -541,6 +541,7 @@ void
 incus_backend_start_async(IncusBackend *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                           gpointer user_data)
 {
+    incus_client_settle(self->client);
     call_go(call_new(EB_CONTAINER_BACKEND(self), incus_backend_start_async, NULL, START_MS, cancellable, callback,
                      user_data),
             start_go);

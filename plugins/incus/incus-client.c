@@ -47,20 +47,41 @@ incus_client_init(IncusClient *self)
     self->project = g_strdup("default");
 }
 
+/* (transfer full) */
+static SoupSession *
+open_session(const IncusEndpoint *endpoint)
+{
+    g_autoptr(GSocketConnectable) connectable = NULL;
+    if (endpoint->socket_path != NULL)
+        connectable = G_SOCKET_CONNECTABLE(g_unix_socket_address_new(endpoint->socket_path));
+    /* No proxy in between and no timeout of libsoup's: every request has an IncusDeadline. */
+    SoupSession *session =
+        g_object_new(SOUP_TYPE_SESSION, "remote-connectable", connectable, "max-conns", MAX_CONNECTIONS,
+                     "max-conns-per-host", MAX_CONNECTIONS, "timeout", 0, "idle-timeout", IDLE_TIMEOUT_S,
+                     "proxy-resolver", NULL, "user-agent", "errand-box", NULL);
+    soup_session_remove_feature_by_type(session, SOUP_TYPE_CONTENT_DECODER);
+    return session;
+}
+
 IncusClient *
 incus_client_new(const IncusEndpoint *endpoint)
 {
     IncusClient *self = g_object_new(INCUS_TYPE_CLIENT, NULL);
-    g_autoptr(GSocketConnectable) connectable = NULL;
     self->endpoint = incus_endpoint_copy(endpoint);
-    if (endpoint->socket_path != NULL)
-        connectable = G_SOCKET_CONNECTABLE(g_unix_socket_address_new(endpoint->socket_path));
-    /* No proxy in between and no timeout of libsoup's: every request has an IncusDeadline. */
-    self->session = g_object_new(SOUP_TYPE_SESSION, "remote-connectable", connectable, "max-conns", MAX_CONNECTIONS,
-                                 "max-conns-per-host", MAX_CONNECTIONS, "timeout", 0, "idle-timeout", IDLE_TIMEOUT_S,
-                                 "proxy-resolver", NULL, "user-agent", "errand-box", NULL);
-    soup_session_remove_feature_by_type(self->session, SOUP_TYPE_CONTENT_DECODER);
+    self->session = open_session(self->endpoint);
     return self;
+}
+
+void
+incus_client_settle(IncusClient *self)
+{
+    IncusEndpoint *settled = incus_endpoint_settle(self->endpoint);
+    if (settled == NULL)
+        return;
+    g_clear_pointer(&self->endpoint, incus_endpoint_free);
+    g_clear_object(&self->session);
+    self->endpoint = settled;
+    self->session = open_session(settled);
 }
 
 const IncusEndpoint *

@@ -18,6 +18,8 @@ G_DECLARE_FINAL_TYPE(IncusClient, incus_client, INCUS, CLIENT, GObject)
 
 /** incus_client_new: (transfer full): @endpoint: (transfer none): copied. No I/O. */
 IncusClient *incus_client_new(const IncusEndpoint *endpoint);
+/** incus_client_settle: takes the endpoint of the account this process is by now; before the first request. */
+void incus_client_settle(IncusClient *self);
 const IncusEndpoint *incus_client_get_endpoint(IncusClient *self);
 /** incus_client_set_project: the project every path of incus_client_path() names. */
 void incus_client_set_project(IncusClient *self, const char *project);

@@ -31,6 +31,7 @@ incus_endpoint_copy(const IncusEndpoint *self)
     g_set_object(&copy->server_cert, self->server_cert);
     copy->access = g_strdup(self->access);
     copy->per_user = self->per_user;
+    copy->automatic = self->automatic;
     return copy;
 }
 
@@ -66,6 +67,17 @@ choose_socket(void)
     if (geteuid() != 0 && faccessat(AT_FDCWD, user, R_OK | W_OK, AT_EACCESS) == 0)
         return g_steal_pointer(&user);
     return g_build_filename(dir, ADMIN_SOCKET, NULL);
+}
+
+IncusEndpoint *
+incus_endpoint_settle(const IncusEndpoint *self)
+{
+    if (!self->automatic)
+        return NULL;
+    g_autofree char *path = choose_socket();
+    IncusEndpoint *settled = incus_endpoint_new_socket(path);
+    settled->automatic = TRUE;
+    return settled;
 }
 
 static gboolean
@@ -127,7 +139,8 @@ incus_endpoint_from_section(EbConfigSection *section, GError **error)
         return NULL;
     if (*url != '\0')
         return from_url(section, url, cert, key, server, error);
-    if (*path == '\0') {
+    gboolean automatic = *path == '\0';
+    if (automatic) {
         g_free(path);
         path = choose_socket();
     }
@@ -138,5 +151,7 @@ incus_endpoint_from_section(EbConfigSection *section, GError **error)
                      "%s: [plugin.incus] socket must be an absolute path shorter than 108 bytes", where);
         return NULL;
     }
-    return incus_endpoint_new_socket(path);
+    IncusEndpoint *self = incus_endpoint_new_socket(path);
+    self->automatic = automatic;
+    return self;
 }

@@ -14,6 +14,7 @@ typedef struct {
     GTlsCertificate *server_cert; /* (nullable): https: the one certificate that is accepted */
     char *access;                 /* "incus-user socket", "socket" or "https" */
     gboolean per_user;            /* reached through incus-user: its project is named after the account */
+    gboolean automatic;           /* nothing is configured: chosen by who asks, see incus_endpoint_settle() */
 } IncusEndpoint;
 
 /**
@@ -24,6 +25,11 @@ typedef struct {
  * of any kind, so nothing a guest could write ever decides which server or certificate is used.
  */
 IncusEndpoint *incus_endpoint_from_section(EbConfigSection *section, GError **error);
+/**
+ * incus_endpoint_settle: (transfer full) (nullable): the endpoint for the account this process is now, NULL when it does
+ * not depend on that. Modules are configured before root is given up and used after it.
+ */
+IncusEndpoint *incus_endpoint_settle(const IncusEndpoint *self);
 /** incus_endpoint_new_socket: (transfer full) */
 IncusEndpoint *incus_endpoint_new_socket(const char *path);
 IncusEndpoint *incus_endpoint_copy(const IncusEndpoint *self);

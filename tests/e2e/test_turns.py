@@ -30,7 +30,7 @@ class Turns(unittest.TestCase):
                 seen = len(self.world.model.requests())
                 run = self.attempt(agent, f"allowed-{agent}",
                                    "@mock write /workspace/hello.txt Hello-from-the-guest\n"
-                                   "@mock shell cat hello.txt > copy.txt; id -u >> copy.txt\n@mock say all done", answer=allow)
+                                   "@mock shell cat hello.txt > copy.txt; echo >> copy.txt; id -u >> copy.txt\n@mock say all done", answer=allow)
                 self.assertEqual(run.code, 0, run.describe())
                 self.assertEqual(run.end["stop_reason"], "end_turn", run.describe())
                 for part in ("guest", "agent", "turn"):
