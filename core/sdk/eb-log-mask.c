@@ -10,28 +10,75 @@
 #define NEEDLE_MIN 4
 #define NEEDLE_LINE_MIN 16
 #define NEEDLES_MAX 64
+#define POOL_STEP (16 * 1024)
 
-/* The forms one secret is looked for in, all in one protected block: a view costs two mprotect() calls. */
+/* The forms one secret is looked for in: needles one behind the other in the pool. */
 typedef struct {
-    char *label;     /* (owned) */
-    EbSecret *plain; /* (owned): to recognise a second registration */
-    EbSecret *forms; /* (owned): the needles one behind the other */
+    char *label;  /* (owned) */
+    gsize offset; /* in the pool */
     guint n_needles;
     gsize lengths[NEEDLES_MAX];
 } MaskEntry;
 
-static GRWLock mask_lock;
-static GPtrArray *mask_entries; /* (element-type MaskEntry) under mask_lock, EB_LOG_MASK_MAX at most */
+/*
+ * The needles of all secrets are in one protected block, so that a message costs two mprotect() calls however many
+ * secrets there are. Everything under mask_lock.
+ */
+static GMutex mask_lock;
+static GPtrArray *mask_entries; /* (element-type MaskEntry), EB_LOG_MASK_MAX at most */
+static char *pool;              /* sodium_malloc()ed, unreadable outside the lock */
+static gsize pool_used;
+static gsize pool_size;
 
 static void
 mask_entry_free(gpointer data)
 {
     MaskEntry *entry = data;
 
-    eb_secret_unref(entry->plain);
-    eb_secret_unref(entry->forms);
     g_free(entry->label);
     g_free(entry);
+}
+
+static gsize
+needles_length(const MaskEntry *entry)
+{
+    gsize length = 0;
+
+    for (guint i = 0; i < entry->n_needles; i++)
+        length += entry->lengths[i];
+    return length;
+}
+
+/* Makes room for @more bytes: a new pool with what is still needed of the old one. */
+static void
+pool_reserve(gsize more)
+{
+    gsize needed = more;
+    char *grown;
+
+    if (pool != NULL && pool_size - pool_used >= more)
+        return;
+    for (guint i = 0; i < mask_entries->len; i++)
+        needed += needles_length(g_ptr_array_index(mask_entries, i));
+    pool_size = MAX(POOL_STEP, needed * 2);
+    grown = sodium_malloc(pool_size);
+    if (grown == NULL)
+        g_error("no protected memory to mask secrets");
+    if (pool != NULL)
+        sodium_mprotect_readonly(pool);
+    pool_used = 0;
+    for (guint i = 0; i < mask_entries->len; i++) {
+        MaskEntry *entry = g_ptr_array_index(mask_entries, i);
+        gsize length = needles_length(entry);
+
+        memcpy(grown + pool_used, pool + entry->offset, length);
+        entry->offset = pool_used;
+        pool_used += length;
+    }
+    if (pool != NULL)
+        sodium_free(pool);
+    pool = grown;
+    sodium_mprotect_noaccess(pool);
 }
 
 /* Collects needles in a sodium_malloc()ed block of fixed size: the forms are as secret as the secret. */
@@ -153,58 +200,65 @@ add_lines(FormBuilder *builder, const EbSecretView *view)
     }
 }
 
-static MaskEntry *
-mask_entry_new(EbSecret *secret)
+/* Writes the forms of @view into @block of @size bytes; returns how many bytes they have. */
+static gsize
+build_forms(MaskEntry *entry, const EbSecretView *view, char *block, gsize size)
 {
-    g_auto(EbSecretView) view = eb_secret_view(secret);
-    MaskEntry *entry = g_new0(MaskEntry, 1);
-    FormBuilder builder = {.size = view.length * 16 + 64, .entry = entry};
+    FormBuilder builder = {.block = block, .size = size, .entry = entry};
 
-    entry->label = g_strdup(eb_secret_get_label(secret));
-    entry->plain = eb_secret_ref(secret);
-    builder.block = sodium_malloc(builder.size);
-    if (builder.block == NULL)
-        g_error("no protected memory to mask secret %s", entry->label);
-    add_needle(&builder, view.bytes, view.length);
-    add_percent(&builder, &view);
-    add_escaped(&builder, &view);
-    add_base64(&builder, &view, sodium_base64_VARIANT_ORIGINAL);
-    add_base64(&builder, &view, sodium_base64_VARIANT_URLSAFE);
-    add_lines(&builder, &view);
-    if (builder.used > 0 && builder.used <= EB_SECRET_MAX_BYTES)
-        entry->forms = eb_secret_new_take(entry->label, builder.block, builder.used, NULL);
-    if (entry->forms == NULL) {
-        /* Too long for all forms: the secret itself is the one that must not be missed. */
-        entry->forms = eb_secret_ref(secret);
-        entry->n_needles = view.length >= NEEDLE_MIN ? 1 : 0;
-        entry->lengths[0] = view.length;
+    add_needle(&builder, view->bytes, view->length);
+    add_percent(&builder, view);
+    add_escaped(&builder, view);
+    add_base64(&builder, view, sodium_base64_VARIANT_ORIGINAL);
+    add_base64(&builder, view, sodium_base64_VARIANT_URLSAFE);
+    add_lines(&builder, view);
+    return builder.used;
+}
+
+/* A secret's first needle is the secret itself. */
+static void
+forget_known(const EbSecretView *view)
+{
+    if (pool != NULL)
+        sodium_mprotect_readonly(pool);
+    for (guint i = 0; i < mask_entries->len; i++) {
+        const MaskEntry *known = g_ptr_array_index(mask_entries, i);
+
+        if (known->n_needles > 0 && known->lengths[0] == view->length &&
+            sodium_memcmp(pool + known->offset, view->bytes, view->length) == 0) {
+            g_ptr_array_remove_index(mask_entries, i);
+            break;
+        }
     }
-    sodium_free(builder.block);
-    return entry;
+    if (pool != NULL)
+        sodium_mprotect_noaccess(pool);
+    if (mask_entries->len >= EB_LOG_MASK_MAX)
+        g_ptr_array_remove_index(mask_entries, 0);
 }
 
 void
 eb_log_mask_add(EbSecret *secret)
 {
+    g_auto(EbSecretView) view = {0};
     MaskEntry *entry;
+    gsize most;
 
     g_return_if_fail(secret != NULL);
-    entry = mask_entry_new(secret);
-    g_rw_lock_writer_lock(&mask_lock);
+    view = eb_secret_view(secret);
+    entry = g_new0(MaskEntry, 1);
+    entry->label = g_strdup(eb_secret_get_label(secret));
+    most = view.length * 16 + 64;
+    g_mutex_lock(&mask_lock);
     if (mask_entries == NULL)
         mask_entries = g_ptr_array_new_with_free_func(mask_entry_free);
-    for (guint i = 0; i < mask_entries->len; i++) {
-        MaskEntry *known = g_ptr_array_index(mask_entries, i);
-
-        if (eb_secret_equal(known->plain, secret)) {
-            g_ptr_array_remove_index(mask_entries, i);
-            break;
-        }
-    }
-    if (mask_entries->len >= EB_LOG_MASK_MAX)
-        g_ptr_array_remove_index(mask_entries, 0);
+    forget_known(&view);
+    pool_reserve(most);
+    sodium_mprotect_readwrite(pool);
+    entry->offset = pool_used;
+    pool_used += build_forms(entry, &view, pool + pool_used, most);
+    sodium_mprotect_noaccess(pool);
     g_ptr_array_add(mask_entries, entry);
-    g_rw_lock_writer_unlock(&mask_lock);
+    g_mutex_unlock(&mask_lock);
 }
 
 static void
@@ -244,17 +298,20 @@ eb_log_mask_text(const char *text, gssize length)
 
     g_return_val_if_fail(text != NULL, NULL);
     result = g_string_new_len(text, length < 0 ? (gssize)strlen(text) : length);
-    g_rw_lock_reader_lock(&mask_lock);
+    g_mutex_lock(&mask_lock);
+    if (pool != NULL)
+        sodium_mprotect_readonly(pool);
     for (guint i = 0; mask_entries != NULL && i < mask_entries->len; i++) {
-        MaskEntry *entry = g_ptr_array_index(mask_entries, i);
-        g_auto(EbSecretView) view = eb_secret_view(entry->forms);
-        const char *needle = view.bytes;
+        const MaskEntry *entry = g_ptr_array_index(mask_entries, i);
+        const char *needle = pool + entry->offset;
 
         for (guint n = 0; n < entry->n_needles; n++) {
             mask_needle(&result, needle, entry->lengths[n], entry->label);
             needle += entry->lengths[n];
         }
     }
-    g_rw_lock_reader_unlock(&mask_lock);
+    if (pool != NULL)
+        sodium_mprotect_noaccess(pool);
+    g_mutex_unlock(&mask_lock);
     return g_string_free(result, FALSE);
 }

@@ -112,6 +112,25 @@ test_mask_long(void)
     assert_masked(line, "<[long]>");
 }
 
+/* More secrets than the mask holds: the eldest gives way, the rest stay hidden, memory stays bounded. */
+static void
+test_mask_many(void)
+{
+    g_autofree char *first = NULL;
+    g_autofree char *last = NULL;
+
+    for (int i = 0; i < 1100; i++) {
+        g_autofree char *text = g_strdup_printf("nonce-%06d-value", i);
+        g_autoptr(EbSecret) secret = make("nonce", text);
+
+        eb_log_mask_add(secret);
+    }
+    first = eb_log_mask_text("nonce-000000-value", -1);
+    last = eb_log_mask_text("nonce-001099-value nonce-000500-value", -1);
+    g_assert_cmpstr(first, ==, "nonce-000000-value");
+    g_assert_cmpstr(last, ==, "[nonce] [nonce]");
+}
+
 /* --- the writer, seen from outside: it owns the process, so it runs in a child --- */
 
 static void
@@ -198,6 +217,7 @@ main(int argc, char **argv)
     g_test_add_func("/sdk/log/mask-lines", test_mask_lines);
     g_test_add_func("/sdk/log/mask-short", test_mask_short);
     g_test_add_func("/sdk/log/mask-long", test_mask_long);
+    g_test_add_func("/sdk/log/mask-many", test_mask_many);
     g_test_add_func("/sdk/log/text", test_text);
     g_test_add_func("/sdk/log/json", test_json);
     g_test_add_func("/sdk/log/debug", test_debug);
