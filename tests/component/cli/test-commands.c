@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands as an operator runs them: exit codes, one line on stderr, JSON that parses, no value of a credential. */
+#include "tests/component/cli/eb-test-program.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    char *dir;
+    char *config;
+    char *creds;
+} Fixture;
+
+static void
+set_up(Fixture *fixture, gconstpointer data)
+{
+    fixture->dir = eb_test_temp_dir("cmd");
+    fixture->config = g_build_filename(fixture->dir, "eb.toml", NULL);
+    fixture->creds = g_build_filename(fixture->dir, "state", "creds.env", NULL);
+    g_autofree char *state = g_build_filename(fixture->dir, "state", NULL);
+    g_autofree char *text =
+        g_strdup_printf("[service]\nstate_dir = \"%s\"\nproject_root = \"%s/projects\"\n", state, fixture->dir);
+    g_assert_cmpint(mkdir(state, 0700), ==, 0);
+    eb_test_write_file(fixture->config, text);
+    g_assert_cmpint(chmod(fixture->config, 0600), ==, 0);
+}
+
+static void
+tear_down(Fixture *fixture, gconstpointer data)
+{
+    g_free(fixture->dir);
+    g_free(fixture->config);
+    g_free(fixture->creds);
+}
+
+static JsonObject *
+parse(const EbTestRun *run, JsonNode **node)
+{
+    g_autoptr(GError) error = NULL;
+
+    /* One document and nothing else. */
+    g_assert_true(g_str_has_suffix(run->out, "\n"));
+    *node = eb_json_parse(run->out, strlen(run->out) - 1, NULL, &error);
+    g_assert_no_error(error);
+    return eb_json_node_object(*node);
+}
+
+/* "errand-box: ...", one line */
+static void
+assert_one_line(const EbTestRun *run)
+{
+    g_assert_true(g_str_has_prefix(run->err, "errand-box: "));
+    g_assert_cmpint(strchr(run->err, '\n') - run->err, ==, strlen(run->err) - 1);
+}
+
+static void
+test_version(Fixture *fixture, gconstpointer data)
+{
+    g_auto(EbTestRun) text = eb_test_run_program(NULL, NULL, "--version");
+    g_auto(EbTestRun) json = eb_test_run_program("/no/such/file", NULL, "version --json");
+    g_autoptr(JsonNode) node = NULL;
+
+    g_assert_cmpint(text.code, ==, 0);
+    g_assert_cmpstr(text.out, ==, "errand-box " EB_VERSION "\n");
+    g_assert_cmpint(json.code, ==, 0);
+    JsonObject *object = parse(&json, &node);
+    g_assert_cmpstr(eb_json_get_string(object, "version"), ==, EB_VERSION);
+    g_assert_nonnull(eb_json_get_object(object, "libraries"));
+}
+
+static void
+test_usage(Fixture *fixture, gconstpointer data)
+{
+    const char *const lines[] = {"frobnicate",    "config",        "config shwo",   "--nope version",
+                                 "sessions show", "creds set a b", "version extra", NULL};
+
+    for (guint i = 0; lines[i] != NULL; i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, lines[i]);
+        g_assert_cmpint(run.code, ==, 2);
+        g_assert_cmpstr(run.out, ==, "");
+        assert_one_line(&run);
+    }
+    g_auto(EbTestRun) unsure = eb_test_run_program(fixture->config, NULL, "sessions remove abc");
+    g_assert_cmpint(unsure.code, ==, 2);
+    g_assert_nonnull(strstr(unsure.err, "--yes"));
+}
+
+static void
+test_config(Fixture *fixture, gconstpointer data)
+{
+    g_auto(EbTestRun) check = eb_test_run_program(fixture->config, NULL, "config check");
+    g_auto(EbTestRun) show = eb_test_run_program(fixture->config, NULL, "config show");
+    g_auto(EbTestRun) schema = eb_test_run_program("/no/such/file", NULL, "config schema --json");
+    g_autoptr(JsonNode) node = NULL;
+
+    g_assert_cmpint(check.code, ==, 0);
+    g_assert_cmpint(show.code, ==, 0);
+    g_autofree char *line = g_strdup_printf("# %s:2\n", fixture->config);
+    g_assert_nonnull(strstr(show.out, line));
+    g_assert_cmpint(schema.code, ==, 0);
+    g_assert_nonnull(eb_json_get_object(parse(&schema, &node), "properties"));
+}
+
+static void
+test_bad_config(Fixture *fixture, gconstpointer data)
+{
+    eb_test_write_file(fixture->config,
+                       "[session]\ncpus = 0\nagent = \"kagge\"\n[plugin.x]\ntoken = \"hunter2hunter2\"\n");
+    g_auto(EbTestRun) check = eb_test_run_program(fixture->config, NULL, "config check");
+    g_auto(EbTestRun) json = eb_test_run_program(fixture->config, NULL, "config check --json");
+    g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "sessions list");
+    g_autoptr(JsonNode) node = NULL;
+
+    g_assert_cmpint(check.code, ==, 2);
+    g_assert_nonnull(strstr(check.err, ":2: session.cpus"));
+    g_assert_nonnull(strstr(check.err, "did you mean \"kage\"?"));
+    g_assert_nonnull(strstr(check.err, ":5: plugin.x.token"));
+    g_assert_null(strstr(check.err, "hunter2"));
+    g_assert_cmpint(json.code, ==, 2);
+    JsonObject *object = parse(&json, &node);
+    g_assert_false(eb_json_get_bool(object, "ok", TRUE));
+    g_assert_cmpuint(json_array_get_length(eb_json_get_array(object, "problems")), ==, 3);
+    g_assert_cmpint(list.code, ==, 2);
+    g_auto(EbTestRun) absent = eb_test_run_program("/no/such/file.toml", NULL, "config check");
+    g_assert_cmpint(absent.code, ==, 2);
+    g_assert_nonnull(strstr(absent.err, "/no/such/file.toml"));
+}
+
+static void
+test_plugins(Fixture *fixture, gconstpointer data)
+{
+    g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "plugin list --json");
+    g_autoptr(JsonNode) node = NULL;
+    JsonArray *plugins = eb_json_get_array(parse(&list, &node), "plugins");
+    guint found = 0;
+
+    g_assert_cmpint(list.code, ==, 0);
+    for (guint i = 0; i < json_array_get_length(plugins); i++) {
+        JsonObject *plugin = eb_json_array_object(plugins, i);
+        const char *name = eb_json_get_string(plugin, "name");
+        if (strcmp(name, "credentials") != 0 && strcmp(name, "chat-console") != 0)
+            continue;
+        found++;
+        g_assert_cmpstr(eb_json_get_string(plugin, "state"), ==, "loaded");
+        g_assert_cmpuint(json_array_get_length(eb_json_get_array(plugin, "provides")), ==, 1);
+        g_assert_cmpuint(json_array_get_length(eb_json_get_array(plugin, "accesses")), >, 0);
+        g_autofree char *line = g_strdup_printf("plugin check %s", eb_json_get_string(plugin, "path"));
+        g_auto(EbTestRun) check = eb_test_run_program(fixture->config, NULL, line);
+        g_assert_cmpint(check.code, ==, 0);
+    }
+    g_assert_cmpuint(found, ==, 2);
+    g_auto(EbTestRun) no_such = eb_test_run_program(fixture->config, NULL, "plugin show credentails");
+    g_assert_cmpint(no_such.code, ==, 2);
+    g_assert_nonnull(strstr(no_such.err, "did you mean \"credentials\"?"));
+    g_auto(EbTestRun) no_module = eb_test_run_program(fixture->config, NULL, "plugin check /etc/hostname");
+    g_assert_cmpint(no_module.code, ==, 2);
+    assert_one_line(&no_module);
+}
+
+/* No command ever shows a value. */
+static void
+assert_silent(const EbTestRun *run)
+{
+    g_assert_null(strstr(run->out, "hunter"));
+    g_assert_null(strstr(run->err, "hunter"));
+}
+
+static void
+test_creds(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *text = NULL;
+    struct stat info;
+    g_autoptr(JsonNode) node = NULL;
+
+    g_auto(EbTestRun) set = eb_test_run_program(fixture->config, "hunter-1\n", "creds set model-key");
+    g_assert_cmpint(set.code, ==, 0);
+    assert_silent(&set);
+    g_assert_cmpint(stat(fixture->creds, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0600);
+    g_assert_true(g_file_get_contents(fixture->creds, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "ERRAND_PROVIDER_CREDENTIAL=hunter-1\n");
+
+    g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "creds list --json");
+    g_assert_cmpint(list.code, ==, 0);
+    assert_silent(&list);
+    JsonArray *names = eb_json_get_array(parse(&list, &node), "credentials");
+    g_assert_cmpuint(json_array_get_length(names), ==, 1);
+    g_assert_cmpstr(eb_json_get_string(eb_json_array_object(names, 0), "name"), ==, "model-key");
+
+    g_auto(EbTestRun) removed = eb_test_run_program(fixture->config, NULL, "creds remove model-key");
+    g_assert_cmpint(removed.code, ==, 0);
+    g_auto(EbTestRun) again = eb_test_run_program(fixture->config, NULL, "creds remove model-key");
+    g_assert_cmpint(again.code, ==, 2);
+    assert_one_line(&again);
+
+    g_auto(EbTestRun) empty = eb_test_run_program(fixture->config, "", "creds set model-key");
+    g_assert_cmpint(empty.code, ==, 2);
+    g_auto(EbTestRun) lines = eb_test_run_program(fixture->config, "hunter-1\nhunter-2\n", "creds set model-key");
+    g_assert_cmpint(lines.code, ==, 2);
+    assert_silent(&lines);
+    g_auto(EbTestRun) name = eb_test_run_program(fixture->config, "hunter-1", "creds set Model_Key");
+    g_assert_cmpint(name.code, ==, 2);
+    g_auto(EbTestRun) store = eb_test_run_program(fixture->config, "hunter-1", "creds set a --store nope");
+    g_assert_cmpint(store.code, ==, 2);
+    assert_silent(&store);
+}
+
+static void
+test_creds_import(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *file = g_build_filename(fixture->dir, "mine.env", NULL);
+    g_autofree char *line = g_strconcat("creds import ", file, NULL);
+    g_autofree char *text = NULL;
+
+    eb_test_write_file(file,
+                       "# mine\r\nERRAND_CHAT_TOKEN='hunter-1'\r\nERRAND_GITHUB_TOKEN=\nERRAND_CRED_X=hunter-2\n");
+    g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, line);
+    g_assert_cmpint(run.code, ==, 0);
+    assert_silent(&run);
+    g_assert_true(g_file_get_contents(fixture->creds, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "ERRAND_CHAT_TOKEN=hunter-1\nERRAND_CRED_X=hunter-2\n");
+
+    eb_test_write_file(file, "ERRAND_CHAT_CHANNEL_ID=hunter-3\n");
+    g_auto(EbTestRun) bad = eb_test_run_program(fixture->config, NULL, line);
+    g_assert_cmpint(bad.code, ==, 2);
+    g_assert_nonnull(strstr(bad.err, "ERRAND_CHAT_CHANNEL_ID is no key of a credential"));
+    assert_silent(&bad);
+}
+
+static void
+test_exposed_creds(Fixture *fixture, gconstpointer data)
+{
+    eb_test_write_file(fixture->creds, "ERRAND_PROVIDER_CREDENTIAL=hunter-1\n");
+    g_assert_cmpint(chmod(fixture->creds, 0644), ==, 0);
+    g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "creds list");
+    g_assert_cmpint(list.code, ==, 2);
+    g_assert_nonnull(strstr(list.err, "chmod 600"));
+    assert_silent(&list);
+}
+
+static void
+test_no_service(Fixture *fixture, gconstpointer data)
+{
+    g_auto(EbTestRun) status = eb_test_run_program(fixture->config, NULL, "status");
+    g_assert_cmpint(status.code, ==, 1);
+    g_assert_nonnull(strstr(status.err, "not running"));
+    assert_one_line(&status);
+}
+
+static void
+test_try_refused(Fixture *fixture, gconstpointer data)
+{
+    static const struct {
+        const char *line;
+        const char *says;
+    } rows[] = {
+        {"try --project ../x hello", ".."},
+        {"try --project a/b hello", "a/b"},
+        {"try --agent kagge hello", "did you mean \"kage\"?"},
+        {"try --permissions maybe hello", "ask, allow or reject"},
+        {"try --session x hello", "--service"},
+        {"try --service --resume x hello", "--session"},
+        {"try --service hello", "not running"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, rows[i].line);
+        g_assert_cmpint(run.code, ==, i == G_N_ELEMENTS(rows) - 1 ? 1 : 2);
+        g_assert_nonnull(strstr(run.err, rows[i].says));
+        assert_one_line(&run);
+    }
+    g_auto(EbTestRun) json = eb_test_run_program(fixture->config, NULL, "try --json --agent kagge hello");
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *end = parse(&json, &node);
+    g_assert_cmpstr(eb_json_get_string(end, "event"), ==, "end");
+    g_assert_cmpstr(eb_json_get_string(end, "stop_reason"), ==, "error");
+    g_auto(EbTestRun) empty = eb_test_run_program(fixture->config, "  \n", "try -");
+    g_assert_cmpint(empty.code, ==, 2);
+    g_assert_nonnull(strstr(empty.err, "empty"));
+}
+
+int
+main(int argc, char **argv)
+{
+    eb_test_init(&argc, &argv);
+#define ADD(name, func) g_test_add("/commands/" name, Fixture, NULL, set_up, func, tear_down)
+    ADD("version", test_version);
+    ADD("usage", test_usage);
+    ADD("config", test_config);
+    ADD("bad-config", test_bad_config);
+    ADD("plugins", test_plugins);
+    ADD("creds", test_creds);
+    ADD("creds-import", test_creds_import);
+    ADD("exposed-creds", test_exposed_creds);
+    ADD("no-service", test_no_service);
+    ADD("try-refused", test_try_refused);
+    return g_test_run();
+}
