@@ -14,7 +14,8 @@ typedef struct {
     IncusDeadline *deadline;
     EbExecSpec *spec;
     char *operation;
-    IncusExec *exec; /* (nullable) (owned) */
+    IncusExec *exec;                     /* (nullable) (owned) */
+    char *secrets[INCUS_EXEC_N_SOCKETS]; /* one use each */
     SoupWebsocketConnection *sockets[INCUS_EXEC_N_SOCKETS];
     guint pending;
     GError *error; /* (nullable): the first */
@@ -34,8 +35,10 @@ start_free(gpointer data)
     eb_exec_spec_free(start->spec);
     g_free(start->operation);
     g_clear_object(&start->exec);
-    for (guint i = 0; i < INCUS_EXEC_N_SOCKETS; i++)
+    for (guint i = 0; i < INCUS_EXEC_N_SOCKETS; i++) {
+        g_free(start->secrets[i]);
         g_clear_object(&start->sockets[i]);
+    }
     g_clear_error(&start->error);
     g_free(start);
 }
@@ -122,6 +125,8 @@ all_opened(GTask *task)
     g_object_unref(task);
 }
 
+static gboolean open_socket(GTask *task, IncusExecSocket which);
+
 static void
 on_opened(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -133,20 +138,31 @@ on_opened(GObject *source, GAsyncResult *result, gpointer user_data)
     g_free(opening);
     if (error != NULL && start->error == NULL)
         start->error = g_steal_pointer(&error);
-    if (--start->pending == 0)
-        all_opened(task);
-    else
+    if (--start->pending > 0) {
         g_object_unref(task);
+        return;
+    }
+    if (start->error != NULL || start->sockets[INCUS_EXEC_STDIN] != NULL) {
+        all_opened(task);
+        return;
+    }
+    /* The last of the three that the process waits for: a short one is over, its operation with it, before a socket that
+     * comes later could be opened. */
+    if (!open_socket(task, INCUS_EXEC_STDIN))
+        all_opened(g_object_ref(task));
+    g_object_unref(task);
 }
 
 static gboolean
-open_socket(GTask *task, IncusExecSocket which, JsonObject *fds)
+open_socket(GTask *task, IncusExecSocket which)
 {
     Start *start = g_task_get_task_data(task);
-    const char *secret = eb_json_get_string(fds, socket_names[which]);
-    if (secret == NULL)
+    if (start->secrets[which] == NULL) {
+        if (start->error == NULL)
+            start->error = eb_error_new(EB_ERROR_PROTOCOL, "incus.protocol", "incusd named too few streams of an exec");
         return FALSE;
-    g_autofree char *escaped = g_uri_escape_string(secret, NULL, FALSE);
+    }
+    g_autofree char *escaped = g_uri_escape_string(start->secrets[which], NULL, FALSE);
     g_autofree char *path = g_strdup_printf("/1.0/operations/%s/websocket?secret=%s", start->operation, escaped);
     Opening *opening = g_new0(Opening, 1);
     opening->task = g_object_ref(task);
@@ -174,12 +190,11 @@ on_created(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     start->operation = g_strdup(reply->operation);
     start->exec = incus_exec_new(start->client, reply->operation, start->spec->tty);
-    /* All at once: incusd gives them 5 seconds together. */
-    gboolean complete = open_socket(task, INCUS_EXEC_CONTROL, fds) && open_socket(task, INCUS_EXEC_STDIN, fds);
-    if (complete && !start->spec->tty)
-        complete = open_socket(task, INCUS_EXEC_STDOUT, fds) && open_socket(task, INCUS_EXEC_STDERR, fds);
-    if (!complete && start->error == NULL)
-        start->error = eb_error_new(EB_ERROR_PROTOCOL, "incus.protocol", "incusd named too few streams of an exec");
+    for (guint i = 0; i < INCUS_EXEC_N_SOCKETS; i++)
+        start->secrets[i] = g_strdup(eb_json_get_string(fds, socket_names[i]));
+    /* Together, since incusd gives them 5 seconds; standard input follows. */
+    if (open_socket(task, INCUS_EXEC_CONTROL) && !start->spec->tty && open_socket(task, INCUS_EXEC_STDOUT))
+        open_socket(task, INCUS_EXEC_STDERR);
     if (start->pending == 0)
         all_opened(g_steal_pointer(&task));
 }

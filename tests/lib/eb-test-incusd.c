@@ -11,7 +11,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TEST_UID 61000
 /* The first start unpacks, makes a pool and an account; slow machines and sanitizers take their time. */
 #define START_LIMIT_S 180
 
@@ -62,6 +61,15 @@ base_directory(const char *name)
     return g_strdup_printf("/tmp/ebi-%s-%s", sum, name);
 }
 
+static char *
+read_word(const char *base, const char *name)
+{
+    g_autofree char *path = g_build_filename(base, name, NULL);
+    char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return g_strstrip(text);
+}
+
 EbTestIncusd *
 eb_test_incusd_acquire(const char *name, char **reason)
 {
@@ -106,14 +114,13 @@ eb_test_incusd_acquire(const char *name, char **reason)
     self->user_socket = g_strconcat(base, "/d/unix.socket.user", NULL);
     if (!g_file_test(self->user_socket, G_FILE_TEST_EXISTS))
         g_clear_pointer(&self->user_socket, g_free);
-    self->project = g_strdup_printf("user-%u", TEST_UID);
     self->pool = g_strdup("pool");
     self->image = g_strdup("test/guest");
     self->sessions = g_strconcat(base, "/sessions", NULL);
-    self->uid = TEST_UID;
-    g_autofree char *driver_path = g_strconcat(base, "/driver", NULL);
-    g_assert_true(g_file_get_contents(driver_path, &self->driver, NULL, NULL));
-    g_strstrip(self->driver);
+    self->driver = read_word(base, "driver");
+    g_autofree char *uid = read_word(base, "uid");
+    self->uid = (uid_t)g_ascii_strtoull(uid, NULL, 10);
+    self->project = g_strdup_printf("user-%u", (guint)self->uid);
     return self;
 }
 

@@ -18,7 +18,7 @@ typedef struct {
     char *dir;
     char *socket;      /* incusd's own: root */
     char *user_socket; /* of incus-user (nullable): not installed */
-    char *project;     /* restricted, of @uid: "user-61000" */
+    char *project;     /* restricted, of @uid: "user-UID" */
     char *pool;
     char *driver;   /* of the pool: "btrfs" or "dir" */
     char *image;    /* alias */
