@@ -126,7 +126,9 @@ eb_renderer_tool_data(EbRenderer *self, const EbAcpTool *tool)
         json_array_add_string_element(locations, location);
     }
     json_object_set_array_member(data, "locations", locations);
-    if (tool->output != NULL && g_strcmp0(tool->status, "failed") == 0) {
+    /* Of a call under way it would be a new post for every line of it. */
+    gboolean over = g_strcmp0(tool->status, "failed") == 0 || g_strcmp0(tool->status, "completed") == 0;
+    if (tool->output != NULL && over) {
         g_autofree char *valid = g_utf8_make_valid(tool->output, -1);
         g_autofree char *output = cut(eb_redact_set_mask(self->secrets, valid, -1), MAX_OUTPUT_BYTES);
         json_object_set_string_member(data, "output", output);

@@ -24,7 +24,8 @@ void eb_renderer_update(EbRenderer *self, EbAcpUpdate *update, GPtrArray *posts)
 void eb_renderer_end_span(EbRenderer *self, GPtrArray *posts);
 /** eb_renderer_tool_line: (transfer full): one line for a person: kind and title, flattened and masked. */
 char *eb_renderer_tool_line(EbRenderer *self, const EbAcpTool *tool);
-/** eb_renderer_tool_data: (transfer full): id, title, kind, status, locations[], and output of a failed call; masked. */
+/** eb_renderer_tool_data: (transfer full): id, title, kind, status, locations[], and output of a call
+ *  that is over; masked. */
 JsonObject *eb_renderer_tool_data(EbRenderer *self, const EbAcpTool *tool);
 /** eb_renderer_diff_post: (transfer full) (nullable): NULL when nothing changes. */
 EbChatPost *eb_renderer_diff_post(EbRenderer *self, const EbAcpDiff *diff);

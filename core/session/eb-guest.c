@@ -9,6 +9,7 @@
 
 #define STOP_DEADLINE_MS 30000
 #define BROKER_DEADLINE_MS 10000
+#define CLEANUP_DEADLINE_MS 10000
 #define STORE_DEADLINE_MS 20000
 #define DISK_DEADLINE_MS (6 * 60 * 1000)
 
@@ -344,6 +345,53 @@ eb_guest_push_agent(EbGuest *self)
     eb_undo_push(self->undo, "agent", (guint)(2 * grace_ms) + 5000, undo_agent, self, NULL);
 }
 
+/* --- files of further uids --- */
+
+static void
+on_cleaned(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = G_TASK(user_data);
+    GError *error = NULL;
+    int code = eb_exec_wait_finish(EB_EXEC(source), result, &error);
+    if (error != NULL)
+        g_task_return_error(task, error);
+    else if (code != 0)
+        g_task_return_error(task, eb_error_new(EB_ERROR_FAILED, "guest.cleanup", "chown ended with code %d", code));
+    else
+        g_task_return_boolean(task, TRUE);
+}
+
+static void
+on_cleanup_started(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = G_TASK(user_data);
+    GError *error = NULL;
+    EbExec *exec = eb_container_backend_exec_finish(EB_CONTAINER_BACKEND(source), result, &error);
+    if (exec == NULL) {
+        g_task_return_error(task, error);
+        g_object_unref(task);
+        return;
+    }
+    g_task_set_task_data(task, exec, g_object_unref);
+    eb_exec_wait_async(exec, NULL, on_cleaned, task);
+}
+
+static void
+undo_ownership(gpointer data, GTask *task)
+{
+    EbGuest *self = data;
+    const char *const argv[] = {"/bin/chown", "-hR", "--", "1000:1000", "/state", NULL};
+    g_autoptr(EbExecSpec) spec = eb_exec_spec_new(argv);
+    eb_container_backend_exec_async(self->parts->backend, self->instance, spec, CLEANUP_DEADLINE_MS, NULL,
+                                    on_cleanup_started, task);
+}
+
+void
+eb_guest_push_cleanup(EbGuest *self)
+{
+    eb_undo_push(self->undo, "ownership of files", CLEANUP_DEADLINE_MS, undo_ownership, self, NULL);
+}
+
 /* --- all of it --- */
 
 void
@@ -357,7 +405,11 @@ static void
 on_undone(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(GTask) task = G_TASK(user_data);
+    EbGuest *self = g_task_get_task_data(task);
     GError *error = NULL;
+    /* A call the agent never answered would hold the client for ever. */
+    if (self->client != NULL)
+        eb_acp_client_agent_ended(self->client, "was ended with its guest");
     if (eb_undo_run_finish(result, &error))
         g_task_return_boolean(task, TRUE);
     else

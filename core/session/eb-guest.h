@@ -46,6 +46,11 @@ void eb_guest_push_directories(EbGuest *self, gboolean fresh);
 void eb_guest_push_broker(EbGuest *self);
 void eb_guest_push_instance(EbGuest *self);
 void eb_guest_push_agent(EbGuest *self);
+/**
+ * eb_guest_push_cleanup: before anything else ends, gives every file of the state directory to the agent's uid, from
+ * within the guest: what belongs to further uids of the guest (rootless containers) could not be removed afterwards.
+ */
+void eb_guest_push_cleanup(EbGuest *self);
 /** eb_guest_keep: the launch is done: record and state directory stay beyond the guest. */
 void eb_guest_keep(EbGuest *self);
 /** eb_guest_end_async: gives everything back, whatever was reached. */

@@ -80,6 +80,26 @@ choose_provider(EbLaunchPlan *self, EbConfig *config, const char *wanted, GError
     return TRUE;
 }
 
+/* Builds the block once with a nonce of no use: what a profile lacks (a model) is found before anything is started. */
+static gboolean
+check_block(const EbLaunchPlan *self, EbConfig *config, GError **error)
+{
+    g_autoptr(EbSecret) nonce = eb_secret_new_random("nonce", 32);
+    EbSessionEnv env = eb_launch_plan_env(self, config, nonce);
+    GError *failed = NULL;
+    g_autoptr(GBytes) block = eb_session_env_bytes(&env, &failed);
+    g_auto(GStrv) command = block != NULL ? eb_session_env_command(&env, &failed) : NULL;
+    if (command != NULL)
+        return TRUE;
+    if (g_strcmp0(eb_error_get_reason(failed), "agent.no-model") == 0)
+        eb_set_error(error, EB_ERROR_CONFIG, "agent.no-model",
+                     "the agent %s needs to be told a model (--model, or [session] model)", self->profile->name);
+    else
+        g_propagate_prefixed_error(error, g_error_copy(failed), "the agent %s: ", self->profile->name);
+    g_error_free(failed);
+    return FALSE;
+}
+
 EbLaunchPlan *
 eb_launch_plan_new(EbConfig *config, const char *agent, const char *model, const char *provider, GError **error)
 {
@@ -94,7 +114,7 @@ eb_launch_plan_new(EbConfig *config, const char *agent, const char *model, const
     if (model == NULL)
         model = session->model != NULL ? session->model : profile->default_model;
     self->model = g_strdup(model);
-    return g_steal_pointer(&self);
+    return check_block(self, config, error) ? g_steal_pointer(&self) : NULL;
 }
 
 EbContainerSpec *

@@ -249,6 +249,8 @@ eb_session_manager_stop_session_async(EbSessionManager *self, const char *id, gb
     EbSession *session = g_hash_table_lookup(self->sessions, wait->id);
     if (session != NULL) {
         g_ptr_array_add(self->waits, task);
+        if (remove)
+            eb_session_prepare_removal(session);
         eb_session_end(session, EB_SESSION_END_STOPPED, NULL);
     } else if (remove) {
         remove_session(self, task);

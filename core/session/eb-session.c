@@ -146,14 +146,19 @@ span_ms(gint64 begin_us, gint64 end_us)
 void
 eb_session_post_end(EbSession *self, const char *stop_reason, guint64 turn_ms, const GError *error)
 {
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_END, "");
+    EbGuest *guest = self->guest;
+    guint64 guest_ms = guest != NULL ? span_ms(guest->begun_us, guest->guest_us) : 0;
+    guint64 agent_ms = guest != NULL ? span_ms(guest->guest_us, guest->ready_us) : 0;
+    g_autofree char *shown = eb_log_escape(stop_reason, -1, 80);
+    g_autofree char *text = g_strdup_printf("%s (guest %.1f s, agent %.1f s, turn %.1f s)", shown,
+                                            (double)guest_ms / 1000, (double)agent_ms / 1000, (double)turn_ms / 1000);
+    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_END, text);
     post->final = TRUE;
     post->data = json_object_new();
-    json_object_set_string_member(post->data, "stop_reason", stop_reason);
+    json_object_set_string_member(post->data, "stop_reason", shown);
     JsonObject *ms = json_object_new();
-    EbGuest *guest = self->guest;
-    json_object_set_int_member(ms, "guest", guest != NULL ? (gint64)span_ms(guest->begun_us, guest->guest_us) : 0);
-    json_object_set_int_member(ms, "agent", guest != NULL ? (gint64)span_ms(guest->guest_us, guest->ready_us) : 0);
+    json_object_set_int_member(ms, "guest", (gint64)guest_ms);
+    json_object_set_int_member(ms, "agent", (gint64)agent_ms);
     json_object_set_int_member(ms, "turn", (gint64)turn_ms);
     json_object_set_object_member(post->data, "ms", ms);
     if (error != NULL) {
@@ -422,6 +427,13 @@ eb_session_end_guest(EbSession *self)
     self->guest->abrupt = self->end_reason == EB_SESSION_END_CRASHED || self->end_reason == EB_SESSION_END_LIMIT ||
                           self->end_reason == EB_SESSION_END_UNRESPONSIVE;
     eb_guest_end_async(self->guest, on_guest_ended, g_object_ref(self));
+}
+
+void
+eb_session_prepare_removal(EbSession *self)
+{
+    if (self->guest != NULL && !self->ending)
+        eb_guest_push_cleanup(self->guest);
 }
 
 void

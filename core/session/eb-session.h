@@ -63,6 +63,8 @@ gboolean eb_session_withdraw(EbSession *self, const char *message_id);
 gboolean eb_session_interrupt(EbSession *self);
 /** eb_session_end: @error: (nullable) (transfer none): told to people. Twice is once. */
 void eb_session_end(EbSession *self, EbSessionEnd reason, const GError *error);
+/** eb_session_prepare_removal: its directories are removed after its end: their files are given to one uid before. */
+void eb_session_prepare_removal(EbSession *self);
 /** eb_session_guest_gone: its guest stopped or was deleted by somebody else. */
 void eb_session_guest_gone(EbSession *self);
 /** eb_session_notice: says something in its thread. */

@@ -187,6 +187,14 @@ exec_async(EbContainerBackend *backend, const char *name, const EbExecSpec *spec
         g_task_return_new_error(task, EB_ERROR, EB_ERROR_UNAVAILABLE, "no exec today");
         return;
     }
+    if (g_str_equal(spec->argv[0], "/bin/chown")) {
+        GSubprocess *done = g_subprocess_new(G_SUBPROCESS_FLAGS_NONE, NULL, "true", NULL);
+        EbFakeExec *chown = g_object_new(EB_TYPE_FAKE_EXEC, NULL);
+        chown->process = done;
+        self->cleanups++;
+        g_task_return_pointer(task, chown, g_object_unref);
+        return;
+    }
     guint at = 0;
     while (spec->argv[at] != NULL && !g_str_equal(spec->argv[at], "--"))
         at++;

@@ -20,7 +20,7 @@ struct _EbFakeBackend {
     gboolean fail_launch, fail_exec, fail_list, half_launch; /* half: leaves the instance and fails */
     gboolean degraded;
     gboolean full; /* says that memory is used up */
-    guint launched, stopped;
+    guint launched, stopped, cleanups;
 };
 
 EbFakeBackend *eb_fake_backend_new(const char *dir, const char *agent);

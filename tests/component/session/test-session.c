@@ -311,6 +311,7 @@ test_stop_and_remove(void)
     g_assert_true(eb_session_manager_stop_session_finish(f->manager, eb_test_result_wait(&stopped), &error));
     g_assert_no_error(error);
     g_assert_cmpuint(eb_fake_backend_count(f->backend), ==, 0);
+    g_assert_cmpuint(f->backend->cleanups, ==, 1);
     g_assert_cmpuint(eb_session_fixture_count_dirs(f), ==, 0);
     g_assert_null(eb_session_manager_show_json(f->manager, id, &error));
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "session.unknown", id);
