@@ -38,14 +38,69 @@ eb_json_parse(const char *text, gsize length, const EbJsonLimits *limits, GError
     return root;
 }
 
+/* Length of "e+40" at @text, 0 when there is no exponent. */
+static gsize
+exponent_length(const char *text)
+{
+    gsize length = 1;
+
+    if (text[0] != 'e' && text[0] != 'E')
+        return 0;
+    if (text[1] == '+' || text[1] == '-')
+        length++;
+    if (!g_ascii_isdigit(text[length]))
+        return 0;
+    while (g_ascii_isdigit(text[length]))
+        length++;
+    return length;
+}
+
+/* json-glib 1.6 writes 1e40 as "1e+40.0", which is no JSON: takes that ".0" away. Returns the new length. */
+static gsize
+mend_exponents(char *text, gsize length)
+{
+    gsize to = 0;
+    gboolean in_string = FALSE;
+
+    for (gsize from = 0; from < length;) {
+        gsize n = in_string ? 0 : exponent_length(text + from);
+
+        if (in_string && text[from] == '\\')
+            n = 2;
+        else if (text[from] == '"')
+            in_string = !in_string;
+        if (n > 2 || (n == 2 && !in_string)) {
+            memmove(text + to, text + from, n);
+            to += n;
+            from += n;
+            if (g_str_has_prefix(text + from, ".0"))
+                from += 2;
+            continue;
+        }
+        n = MAX(n, 1);
+        memmove(text + to, text + from, n);
+        to += n;
+        from += n;
+    }
+    text[to] = '\0';
+    return to;
+}
+
 char *
 eb_json_write(JsonNode *node, gsize *length)
 {
     g_autoptr(JsonGenerator) generator = json_generator_new();
+    gsize written = 0;
+    char *text;
 
     g_return_val_if_fail(node != NULL, NULL);
     json_generator_set_root(generator, node);
-    return json_generator_to_data(generator, length);
+    text = json_generator_to_data(generator, &written);
+    if (strstr(text, ".0") != NULL)
+        written = mend_exponents(text, written);
+    if (length != NULL)
+        *length = written;
+    return text;
 }
 
 JsonNode *

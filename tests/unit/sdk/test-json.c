@@ -307,6 +307,22 @@ test_write(void)
     g_assert_cmpuint(length, ==, strlen(text));
 }
 
+/* json-glib alone writes 1e40 as 1e+40.0. */
+static void
+test_write_exponents(void)
+{
+    g_autoptr(JsonNode) node = parse("[1e40,-2E-30,2.0,\"1e+40.0 \\\"e5.0\",true,1e300]", NULL);
+    gsize length = 0;
+    g_autofree char *text = eb_json_write(node, &length);
+    g_autoptr(JsonNode) again = parse(text, NULL);
+
+    g_assert_nonnull(again);
+    g_assert_cmpuint(length, ==, strlen(text));
+    g_assert_cmpfloat(json_array_get_double_element(json_node_get_array(again), 0), ==, 1e40);
+    g_assert_cmpfloat(json_array_get_double_element(json_node_get_array(again), 1), ==, -2e-30);
+    g_assert_cmpstr(eb_json_array_string(json_node_get_array(again), 3), ==, "1e+40.0 \"e5.0");
+}
+
 /* Whatever bytes come: an answer, and what is accepted survives a round trip. */
 static void
 test_random_bytes(void)
@@ -346,6 +362,7 @@ main(int argc, char **argv)
     g_test_add_func("/sdk/json/unterminated-input", test_unterminated_input);
     g_test_add_func("/sdk/json/readers", test_readers);
     g_test_add_func("/sdk/json/write", test_write);
+    g_test_add_func("/sdk/json/write-exponents", test_write_exponents);
     g_test_add_func("/sdk/json/random-bytes", test_random_bytes);
     return g_test_run();
 }
