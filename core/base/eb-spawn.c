@@ -179,6 +179,8 @@ child_run(EbSpawn *self, char **argv, char **env, pid_t parent, int report_fd)
     int program_fd = self->program_fd;
 
     child_reset_signals();
+    /* What a terminal sends to the group of its foreground, Ctrl-C above all, is for the parent to act on. */
+    setsid();
     if (!self->keep) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
             child_fail(report_fd);

@@ -28,7 +28,8 @@ char *eb_child_describe_status(int status);
 
 /**
  * EbSpawn: builds one process: arguments, environment and descriptors all named, nothing inherited by accident.
- * The environment starts empty; stdin, stdout and stderr are /dev/null until given.
+ * The environment starts empty; stdin, stdout and stderr are /dev/null until given. The child leads a session of its
+ * own.
  */
 typedef struct _EbSpawn EbSpawn;
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <libsoup/soup.h>
+#include <gio/gio.h>
 
 #include "core/base/eb-sandbox.h"
 #include "core/broker/eb-broker-link.h"
@@ -77,20 +77,21 @@ database_with(GBytes *ca, GError **error)
     return g_tls_file_database_new(path, error);
 }
 
-/* Loads what is loaded on first use, while files can still be opened freely and there is one thread. */
-static GTlsDatabase *
-warm_up(GBytes *ca, GError **error)
+/*
+ * Loads the modules that are loaded on first use, while files can still be opened freely and there is one thread. The
+ * system's certificates are left to the first handshake: many sessions never make one, and they are two megabytes.
+ */
+static gboolean
+warm_up(GBytes *ca, GTlsDatabase **database, GError **error)
 {
-    GTlsBackend *backend = g_tls_backend_get_default();
-    g_autoptr(SoupSession) session = NULL;
-
-    if (!g_tls_backend_supports_tls(backend)) {
+    if (!g_tls_backend_supports_tls(g_tls_backend_get_default())) {
         eb_set_error(error, EB_ERROR_UNAVAILABLE, "broker.no-tls",
                      "no TLS module is installed (package glib-networking)");
-        return NULL;
+        return FALSE;
     }
-    session = soup_session_new();
-    return ca != NULL ? database_with(ca, error) : g_tls_backend_get_default_database(backend);
+    if (ca != NULL)
+        *database = database_with(ca, error);
+    return ca == NULL || *database != NULL;
 }
 
 static void
@@ -128,8 +129,7 @@ main(int argc, char **argv)
     fcntl(EB_BROKER_CONTROL_FD, F_SETFD, FD_CLOEXEC);
     if (!eb_broker_link_receive_hello(EB_BROKER_CONTROL_FD, HELLO_WAIT_MS, &listener, &ca, &error))
         return fail(error);
-    database = warm_up(ca, &error);
-    if (database == NULL)
+    if (!warm_up(ca, &database, &error))
         return fail(error);
     inner = g_resolver_get_default();
     judging = eb_broker_resolver_new(inner);
