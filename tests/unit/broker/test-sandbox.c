@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* The broker's sandbox, entered for real by children of the test: what is left to them, and what kills them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/eb-sandbox.h"
+#include "core/broker/eb-broker-sandbox.h"
+#include "eb-test.h"
+
+#define CANNOT_ENTER 99
+
+/* Asked for before entering: inside, the question itself kills. */
+static guint landlock_abi;
+
+/* Runs @body in a child that has entered the sandbox; its wait status. */
+static int
+run_confined(int (*body)(void))
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        g_autofree char *lacking = NULL;
+        g_autoptr(GError) error = NULL;
+
+        if (!eb_sandbox_harden(&error) || !eb_broker_sandbox_enter(&lacking, &error))
+            _exit(CANNOT_ENTER);
+        _exit(body());
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_false(WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_ENTER);
+    return status;
+}
+
+/* The number of the first thing that should work and does not, or the other way round; 0 = all well. */
+static int
+files_body(void)
+{
+    static const char *const HIDDEN[] = {"/etc/passwd", "/etc/shadow", "/proc/self/environ", "/root", "/home", "/tmp"};
+    int fd;
+
+    fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return 1;
+    fd = open("/etc/nsswitch.conf", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return 2;
+    for (gsize i = 0; landlock_abi > 0 && i < G_N_ELEMENTS(HIDDEN); i++) {
+        fd = open(HIDDEN[i], O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            return 10 + (int)i;
+    }
+    return 0;
+}
+
+static int
+network_body(void)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return 1;
+    /* Refused by Landlock where it knows of networks; going out is what a broker is for. */
+    if (landlock_abi >= 4 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0)
+        return 2;
+    return 0;
+}
+
+static int
+state_body(void)
+{
+    struct rlimit core = {1, 1};
+
+    if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max != 0)
+        return 1;
+    return prctl(PR_GET_DUMPABLE) == 0 ? 0 : 2;
+}
+
+static int
+exec_body(void)
+{
+    char *const argv[] = {(char *)"true", NULL};
+
+    execv("/bin/true", argv);
+    return 1;
+}
+
+static int
+fork_body(void)
+{
+    return fork() >= 0 ? 1 : 2;
+}
+
+static int
+packet_body(void)
+{
+    return socket(AF_PACKET, SOCK_RAW, 0) >= 0 ? 1 : 2;
+}
+
+static int
+ptrace_body(void)
+{
+    return ptrace(PTRACE_ATTACH, getppid(), 0, 0) == 0 ? 1 : 2;
+}
+
+static int
+unshare_body(void)
+{
+    return syscall(SYS_unshare, 0x10000000) == 0 ? 1 : 2;
+}
+
+static int
+write_body(void)
+{
+    return open("/dev/null", O_WRONLY | O_CLOEXEC) >= 0 ? 1 : 2;
+}
+
+static int
+bpf_body(void)
+{
+    return syscall(SYS_bpf, 0, NULL, 0) == 0 ? 1 : 2;
+}
+
+static void
+test_left(void)
+{
+    static int (*const BODIES[])(void) = {files_body, network_body, state_body};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(BODIES); i++) {
+        int status = run_confined(BODIES[i]);
+
+        g_test_message("%" G_GSIZE_FORMAT ": %d", i, status);
+        g_assert_true(WIFEXITED(status));
+        g_assert_cmpint(WEXITSTATUS(status), ==, 0);
+    }
+}
+
+static void
+test_killed(void)
+{
+    static const struct {
+        const char *name;
+        int (*body)(void);
+    } CALLS[] = {
+        {"exec", exec_body},
+        {"packet socket", packet_body},
+        {"unshare", unshare_body},
+        {"open for writing", write_body},
+        {"bpf", bpf_body},
+#ifndef __SANITIZE_ADDRESS__
+        /* The sanitizers' own reports need these. */
+        {"fork", fork_body},
+        {"ptrace", ptrace_body},
+#endif
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(CALLS); i++) {
+        int status = run_confined(CALLS[i].body);
+
+        g_test_message("%s: %d", CALLS[i].name, status);
+        g_assert_true(WIFSIGNALED(status));
+        g_assert_cmpint(WTERMSIG(status), ==, SIGSYS);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    eb_test_init(&argc, &argv);
+    landlock_abi = eb_sandbox_landlock_abi();
+    g_test_add_func("/broker/sandbox/left", test_left);
+    g_test_add_func("/broker/sandbox/killed", test_killed);
+    return g_test_run();
+}
