@@ -325,6 +325,19 @@ ctl_watch_control(EbBrokerCtl *self)
 
 /* --- the process --- */
 
+/* Without a listener a guest is refused at once; with one that nobody serves it would wait in silence. */
+static void
+ctl_give_up(EbBrokerCtl *self)
+{
+    g_autoptr(GError) error =
+        eb_error_new(EB_ERROR_UNAVAILABLE, "broker.given-up", "the broker died too often and was given up");
+
+    self->stopping = TRUE;
+    ctl_end_updates(self, G_MAXUINT64, error);
+    eb_unix_unlink(self->socket_path, NULL);
+    eb_fd_clear(&self->listener);
+}
+
 static gboolean
 ctl_on_restart(gpointer user_data)
 {
@@ -333,6 +346,7 @@ ctl_on_restart(gpointer user_data)
 
     clear_source(&self->restarter);
     if (!ctl_spawn(self, &error)) {
+        ctl_give_up(self);
         eb_warning("cannot replace the broker of session %s: %s", self->wanted->session, error->message);
         g_signal_emit(self, signals[SIGNAL_DIED], 0, FALSE, error->message);
     }
@@ -365,6 +379,8 @@ ctl_on_death(EbBrokerCtl *self, int status)
     if (again)
         self->restarter =
             add_timeout(self, MIN(FIRST_RESTART_MS << (self->n_deaths - 1), MAX_RESTART_MS), ctl_on_restart);
+    else
+        ctl_give_up(self);
     g_signal_emit(self, signals[SIGNAL_DIED], 0, again, why);
 }
 

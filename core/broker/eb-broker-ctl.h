@@ -47,7 +47,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
  *   "denied" (const char *host, guint port, const char *code): first refusal of a host.
  *   "provider-error" (const char *provider, guint status, const char *text): e.g. 401: the operator's business.
  *   "died" (gboolean restarted, const char *why): @restarted: another one takes over under the same socket, within a
- *       second; FALSE after too many deaths in a minute: connections wait unanswered until the session ends.
+ *       second; FALSE after too many deaths in a minute: connections are refused from then on.
  *   "degraded" (const char *what): the broker runs, but this host lacks a part of its sandbox.
  */
 #define EB_TYPE_BROKER_CTL (eb_broker_ctl_get_type())

@@ -142,20 +142,27 @@ has_new_pid(gpointer user_data)
 }
 
 static void
+kill_broker(EbTestBroker *broker)
+{
+    int pid_fd = (int)syscall(SYS_pidfd_open, eb_broker_ctl_get_pid(broker->ctl), 0u);
+
+    g_assert_cmpint(syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0u), ==, 0);
+    close(pid_fd);
+}
+
+static void
 test_replaced(void)
 {
     g_autoptr(EbTestBroker) broker = eb_test_broker_new();
     struct stat before, after;
-    int first = eb_broker_ctl_get_pid(broker->ctl), fd, pid_fd;
+    int first = eb_broker_ctl_get_pid(broker->ctl), fd;
     g_autofree char *answer = NULL;
     static const char REQUEST[] =
         "POST /provider/anthropic/x HTTP/1.1\r\nHost: x\r\n" X_KEY "Content-Length: 0\r\nConnection: close\r\n\r\n";
 
     g_assert_cmpint(stat(broker->socket_path, &before), ==, 0);
     g_assert_cmpuint(before.st_mode & 0777, ==, 0600);
-    pid_fd = (int)syscall(SYS_pidfd_open, first, 0u);
-    g_assert_cmpint(syscall(SYS_pidfd_send_signal, pid_fd, SIGKILL, NULL, 0u), ==, 0);
-    close(pid_fd);
+    kill_broker(broker);
     /* Sent while nobody is there: the listener is the service's, so it waits for the replacement. */
     fd = eb_test_broker_connect(broker);
     eb_test_send(fd, REQUEST, strlen(REQUEST));
@@ -169,6 +176,32 @@ test_replaced(void)
     close(fd);
     g_assert_cmpint(stat(broker->socket_path, &after), ==, 0);
     g_assert_cmpuint(before.st_ino, ==, after.st_ino);
+}
+
+/* A broker that keeps dying is given up, and guests are refused instead of waiting. */
+static void
+test_given_up(void)
+{
+    g_autoptr(EbTestBroker) broker = eb_test_broker_new();
+    g_auto(EbTestResult) late = {0};
+    g_autoptr(GError) error = NULL;
+    guint kills = 0;
+
+    broker->restarted = TRUE;
+    while (broker->restarted) {
+        guint before = broker->n_died;
+
+        eb_test_run_until(has_new_pid, broker->ctl);
+        kill_broker(broker);
+        g_assert_cmpuint(++kills, <, 20);
+        while (broker->n_died == before)
+            g_main_context_iteration(NULL, TRUE);
+    }
+    g_assert_cmpuint(kills, >, 3);
+    g_assert_false(g_file_test(broker->socket_path, G_FILE_TEST_EXISTS));
+    eb_broker_ctl_update_async(broker->ctl, broker->rules, NULL, eb_test_result_ready, &late);
+    g_assert_false(eb_broker_ctl_update_finish(broker->ctl, eb_test_result_wait(&late), &error));
+    eb_test_assert_error(error, EB_ERROR_UNAVAILABLE, "broker.stopped", NULL);
 }
 
 static void
@@ -253,6 +286,7 @@ main(int argc, char **argv)
     g_test_add_func("/broker/egress/denied", test_denied);
     g_test_add_func("/broker/egress/forward", test_forward);
     g_test_add_func("/broker/life/replaced", test_replaced);
+    g_test_add_func("/broker/life/given-up", test_given_up);
     g_test_add_func("/broker/life/update", test_update);
     g_test_add_func("/broker/life/start-fails", test_start_fails);
     g_test_add_func("/broker/life/confined", test_confined);
