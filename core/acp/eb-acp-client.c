@@ -52,7 +52,7 @@ eb_acp_client_emit_noise(EbAcpClient *self, const char *format, ...)
 void
 eb_acp_client_emit_update(EbAcpClient *self, EbAcpUpdate *update)
 {
-    g_autoptr(EbAcpUpdate) owned = update;
+    g_autoptr(EbAcpUpdate) owned G_GNUC_UNUSED = update;
 
     update->replay = self->replaying;
     update->late = !self->turn.active && !self->opening && self->turns_done > 0;
@@ -99,7 +99,7 @@ eb_acp_client_gone(EbAcpClient *self, const char *method)
 static void
 conclude(EbAcpClient *self)
 {
-    g_autoptr(EbAcpClient) keep = g_object_ref(self);
+    g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = g_object_ref(self);
     g_autoptr(GPtrArray) orphans = NULL;
 
     if (self->concluded)
@@ -157,7 +157,7 @@ static void
 on_stderr(const char *line, gpointer user_data)
 {
     EbAcpClient *self = EB_ACP_CLIENT(user_data);
-    g_autoptr(EbAcpClient) keep = g_object_ref(self);
+    g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = g_object_ref(self);
 
     if (line != NULL)
         g_signal_emit(self, signals[SIGNAL_STDERR], 0, line);
@@ -169,7 +169,7 @@ static gboolean
 on_exit_grace(gpointer user_data)
 {
     EbAcpClient *self = EB_ACP_CLIENT(user_data);
-    g_autoptr(EbAcpClient) keep = g_object_ref(self);
+    g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = g_object_ref(self);
 
     eb_acp_client_clear_source(&self->ending);
     eb_jsonrpc_close(self->rpc, TRUE);
@@ -194,7 +194,7 @@ on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     EbAcpCall *call = user_data;
     EbAcpClient *self = EB_ACP_CLIENT(g_task_get_source_object(call->task));
-    g_autoptr(EbAcpClient) keep = g_object_ref(self);
+    g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = g_object_ref(self);
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) error_object = NULL;
     g_autoptr(JsonNode) node = eb_jsonrpc_call_finish(EB_JSONRPC(source), result, &error_object, &error);

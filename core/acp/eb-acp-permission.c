@@ -93,7 +93,7 @@ eb_acp_permission_answer(EbAcpPermission *self, const char *option_id, GError **
 void
 eb_acp_permission_withdraw(EbAcpPermission *self)
 {
-    g_autoptr(EbAcpPermission) keep = g_object_ref(self);
+    g_autoptr(EbAcpPermission) keep G_GNUC_UNUSED = g_object_ref(self);
 
     if (self->answered == NULL)
         return;
@@ -104,7 +104,7 @@ eb_acp_permission_withdraw(EbAcpPermission *self)
 void
 eb_acp_permission_detach(EbAcpPermission *self)
 {
-    g_autoptr(EbAcpPermission) keep = g_object_ref(self);
+    g_autoptr(EbAcpPermission) keep G_GNUC_UNUSED = g_object_ref(self);
 
     if (self->answered == NULL)
         return;

@@ -272,7 +272,7 @@ cancel_tools(EbAcpClient *self)
 void
 eb_acp_client_cancel(EbAcpClient *self, guint abort_ms)
 {
-    g_autoptr(EbAcpClient) keep = NULL;
+    g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = NULL;
     guint64 elapsed;
 
     g_return_if_fail(EB_IS_ACP_CLIENT(self));

@@ -147,7 +147,7 @@ static gboolean
 on_linger(gpointer user_data)
 {
     EbJsonrpc *self = EB_JSONRPC(user_data);
-    g_autoptr(EbJsonrpc) keep = g_object_ref(self);
+    g_autoptr(EbJsonrpc) keep G_GNUC_UNUSED = g_object_ref(self);
 
     finish(self, self->write_error);
     return G_SOURCE_REMOVE;
@@ -243,7 +243,7 @@ static gboolean
 on_deadline(gpointer user_data)
 {
     Call *call = user_data;
-    g_autoptr(EbJsonrpc) keep = g_object_ref(call->peer);
+    g_autoptr(EbJsonrpc) keep G_GNUC_UNUSED = g_object_ref(call->peer);
 
     give_up(call, eb_error_new(EB_ERROR_TIMEOUT, "jsonrpc.timeout", "no answer within %u ms", call->deadline_ms));
     return G_SOURCE_REMOVE;
@@ -253,7 +253,7 @@ static gboolean
 on_cancelled(GCancellable *cancellable, gpointer user_data)
 {
     Call *call = user_data;
-    g_autoptr(EbJsonrpc) keep = g_object_ref(call->peer);
+    g_autoptr(EbJsonrpc) keep G_GNUC_UNUSED = g_object_ref(call->peer);
 
     give_up(call, eb_error_new(EB_ERROR_CANCELLED, NULL, "cancelled"));
     return G_SOURCE_REMOVE;
@@ -570,7 +570,7 @@ eb_jsonrpc_set_cancel_method(EbJsonrpc *self, const char *method)
 void
 eb_jsonrpc_close(EbJsonrpc *self, gboolean now)
 {
-    g_autoptr(EbJsonrpc) keep = g_object_ref(self);
+    g_autoptr(EbJsonrpc) keep G_GNUC_UNUSED = g_object_ref(self);
 
     eb_line_writer_finish(self->writer);
     if (now)
