@@ -52,7 +52,7 @@ clone_mounts(struct kept *kept)
         if (fd < 0)
             continue; /* hidden below another mount: not seen by anybody */
         kept[count].fd = fd;
-        strcpy(kept[count].path, path);
+        memcpy(kept[count].path, path, strlen(path) + 1);
         count++;
     }
     fclose(table);

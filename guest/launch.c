@@ -87,7 +87,7 @@ start_relay(unsigned port)
     slash = strrchr(program, '/');
     if (slash == NULL)
         diag_die("cannot find the relay beside %s", program);
-    strcpy(slash + 1, "relay");
+    memcpy(slash + 1, "relay", sizeof "relay");
     const char *wrong = relay_keep(port, program, SOCKET_PATH);
     if (wrong != NULL)
         diag_die("%s: %s", wrong, strerror(errno));

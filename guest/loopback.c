@@ -125,7 +125,7 @@ loopback_find_other(char *name)
 
     if (fd < 0)
         return fd;
-    strcpy(name, "?");
+    memcpy(name, "?", sizeof "?");
     int result = send_request(fd, &request);
     if (result == 0)
         result = read_answer(fd, note_other, name);

@@ -357,12 +357,16 @@ main(int argc, char **argv)
     diag_set_program("relay");
     if (argc != 5 || strcmp(argv[1], "--listen-fd") != 0 || strcmp(argv[3], "--connect") != 0)
         diag_die("usage: relay --listen-fd N --connect PATH");
-    listener = atoi(argv[2]);
+    char *end = NULL;
+    long number = strtol(argv[2], &end, 10);
+    if (*argv[2] == '\0' || *end != '\0' || number < 0 || number > 65535)
+        diag_die("%s is no descriptor", argv[2]);
+    listener = (int)number;
     if (fcntl(listener, F_SETFL, O_NONBLOCK) < 0)
         diag_die("descriptor %d cannot be listened on: %s", listener, strerror(errno));
     if (strlen(argv[4]) >= sizeof broker.sun_path)
         diag_die("the socket's path is too long");
-    strcpy(broker.sun_path, argv[4]);
+    memcpy(broker.sun_path, argv[4], strlen(argv[4]) + 1);
     set_up();
     serve();
 }

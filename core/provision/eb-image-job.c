@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -169,8 +168,8 @@ eb_image_job_run(EbImageJob *self, const char *const *argv, guint deadline_s, ch
     if (process == NULL)
         return FALSE;
     const char *identifier = g_subprocess_get_identifier(process);
-    int pid = identifier != NULL ? atoi(identifier) : 0;
-    int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    gint64 pid = identifier != NULL ? g_ascii_strtoll(identifier, NULL, 10) : 0;
+    int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
     gboolean ended = pidfd < 0 || watch(self, pidfd, argv[0], deadline_s, error);
     if (pidfd >= 0)
         close(pidfd);

@@ -14,6 +14,7 @@ shift 2
 
 # URIs of the machine's own Debian mirror: whatever apt is set to, in either format of its sources.
 mirror_uris() {
+    # shellcheck disable=SC2016 # the fields are apt's, not the shell's
     apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
         sed -n 's/^main //p' | sort -u
 }
@@ -63,6 +64,7 @@ configure() {
 
 check() {
     for command in "$@"; do
+        # shellcheck disable=SC2016 # the inner shell's parameters
         if ! version=$(unshare --mount --pid --fork --net --propagation private sh -c '
             mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/tmp" &&
             exec timeout 120 chroot --userspec=1000:1000 --groups= "$1" env -i HOME=/tmp PATH=/usr/local/bin:/usr/bin:/bin \
