@@ -308,6 +308,9 @@ eb_session_manager_log_async(EbSessionManager *self, const char *id, GCancellabl
         g_object_unref(task);
         return;
     }
+    EbSession *session = g_hash_table_lookup(self->sessions, whole);
+    if (session != NULL)
+        eb_session_flush_log(session);
     eb_transcript_read_async(self->parts->store, whole, NULL, on_log, task);
 }
 

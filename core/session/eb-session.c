@@ -483,6 +483,12 @@ eb_session_turn_ended(EbSession *self, const char *stop_reason, const GError *er
     eb_coalescer_flush_async(self->coalescer, FLUSH_DEADLINE_MS, on_turn_words, carrier);
 }
 
+void
+eb_session_flush_log(EbSession *self)
+{
+    eb_transcript_flush(self->transcript);
+}
+
 /* --- the object --- */
 
 EbSessionRecord *

@@ -67,6 +67,8 @@ void eb_session_end(EbSession *self, EbSessionEnd reason, const GError *error);
 void eb_session_prepare_removal(EbSession *self);
 /** eb_session_guest_gone: its guest stopped or was deleted by somebody else. */
 void eb_session_guest_gone(EbSession *self);
+/** eb_session_flush_log: what it has not yet written of its transcript goes to the store. */
+void eb_session_flush_log(EbSession *self);
 /** eb_session_notice: says something in its thread. */
 void eb_session_notice(EbSession *self, const char *text);
 

@@ -126,7 +126,7 @@ test_built_in_agents(void)
 static void
 test_plans_refused(void)
 {
-    g_autoptr(EbConfig) config = load("[session]\nmemory = \"1GiB\"\npids = 64\n");
+    g_autoptr(EbConfig) config = load("[session]\nmemory = \"1GiB\"\npids = 512\n");
     g_autoptr(GError) error = NULL;
     g_assert_null(eb_launch_plan_new(config, "no-such", NULL, NULL, &error));
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, NULL, "no-such");
