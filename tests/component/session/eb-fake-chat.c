@@ -24,7 +24,19 @@ post_async(EbChatTransport *transport, EbChatPost *post, GCancellable *cancellab
     g_assert_true(post->text == NULL || g_utf8_validate(post->text, -1, NULL));
     g_ptr_array_add(self->posts, eb_chat_post_ref(post));
     g_autoptr(GTask) task = g_task_new(self, NULL, callback, user_data);
-    g_task_return_pointer(task, g_strdup_printf("post-%u", self->posts->len), g_free);
+    if (self->hold)
+        g_ptr_array_add(self->held, g_steal_pointer(&task));
+    else
+        g_task_return_pointer(task, g_strdup_printf("post-%u", self->posts->len), g_free);
+}
+
+void
+eb_fake_chat_release(EbFakeChat *self)
+{
+    self->hold = FALSE;
+    for (guint i = 0; i < self->held->len; i++)
+        g_task_return_pointer(self->held->pdata[i], g_strdup("late"), g_free);
+    g_ptr_array_set_size(self->held, 0);
 }
 
 static char *
@@ -150,6 +162,7 @@ eb_fake_chat_finalize(GObject *object)
 {
     EbFakeChat *self = EB_FAKE_CHAT(object);
     g_ptr_array_unref(self->posts);
+    g_ptr_array_unref(self->held);
     g_free(self->answer);
     g_clear_object(&self->asking);
     G_OBJECT_CLASS(eb_fake_chat_parent_class)->finalize(object);
@@ -164,6 +177,7 @@ eb_fake_chat_class_init(EbFakeChatClass *klass)
 static void
 eb_fake_chat_init(EbFakeChat *self)
 {
+    self->held = g_ptr_array_new_with_free_func(g_object_unref);
     self->posts = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_post_unref);
 }
 

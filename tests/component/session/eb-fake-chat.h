@@ -19,6 +19,8 @@ struct _EbFakeChat {
     guint asked;
     guint messages;
     guint threads;
+    gboolean hold;   /* posts are not answered until eb_fake_chat_release() */
+    GPtrArray *held; /* (element-type GTask) */
 };
 
 EbFakeChat *eb_fake_chat_new(EbChatCaps caps);
@@ -30,6 +32,8 @@ char *eb_fake_chat_said(EbFakeChat *self, EbChatPostKind kind);
 guint eb_fake_chat_count(EbFakeChat *self, EbChatPostKind kind);
 /** eb_fake_chat_last: (transfer none) (nullable) */
 EbChatPost *eb_fake_chat_last(EbFakeChat *self, EbChatPostKind kind);
+/** eb_fake_chat_release: answers what was held and holds no more. */
+void eb_fake_chat_release(EbFakeChat *self);
 void eb_fake_chat_forget(EbFakeChat *self);
 
 G_END_DECLS
