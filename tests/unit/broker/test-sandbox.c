@@ -106,6 +106,7 @@ exec_body(void)
     return 1;
 }
 
+#ifndef __SANITIZE_ADDRESS__
 static int
 fork_body(void)
 {
@@ -113,15 +114,16 @@ fork_body(void)
 }
 
 static int
-packet_body(void)
-{
-    return socket(AF_PACKET, SOCK_RAW, 0) >= 0 ? 1 : 2;
-}
-
-static int
 ptrace_body(void)
 {
     return ptrace(PTRACE_ATTACH, getppid(), 0, 0) == 0 ? 1 : 2;
+}
+#endif
+
+static int
+packet_body(void)
+{
+    return socket(AF_PACKET, SOCK_RAW, 0) >= 0 ? 1 : 2;
 }
 
 static int
