@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* One read at most, and the one buffer that all connections share. */
-#define FLOW_BUFFER (128u * 1024)
+#define FLOW_BUFFER (64u * 1024)
 /* Bytes read but not yet taken by the other side, all connections together; beyond it reads shrink to FLOW_SMALL,
  * which bounds the rest by the number of connections. */
 #define FLOW_MAX_HELD (8u * 1024 * 1024)
