@@ -2,6 +2,7 @@
 #include "core/cli/eb-cli-commands.h"
 #include "core/doctor/eb-doctor.h"
 #include "core/provision/eb-image-recipe.h"
+#include "core/provision/eb-provision-client.h"
 
 #include <string.h>
 
@@ -24,9 +25,13 @@ make_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     g_autoptr(EbConfigSection) backend = eb_config_get_plugin_section(config, eb_config_get_session(config)->backend);
     GPtrArray *providers = eb_config_get_providers(config);
     g_autoptr(GPtrArray) needed = g_ptr_array_new();
+    g_autofree char *daemon_dir = eb_provision_daemon_dir();
+    g_autofree char *socket = eb_provision_daemon_socket(daemon_dir);
     g_autoptr(EbImageRecipe) recipe = NULL;
     const char *launcher;
 
+    set(settings, "daemon.dir", daemon_dir);
+    set(settings, "daemon.socket", socket);
     set(settings, "account", eb_config_get_account(config));
     set(settings, "state_dir", eb_config_get_state_dir(config));
     set(settings, "project_root", eb_config_get_project_root(config));

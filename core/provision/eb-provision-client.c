@@ -5,6 +5,7 @@
 #include <libsoup/soup.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 struct _EbProvisionClient {
     char *socket_path;
@@ -28,6 +29,20 @@ eb_provision_client_free(EbProvisionClient *self)
         return;
     g_free(self->socket_path);
     g_free(self);
+}
+
+char *
+eb_provision_daemon_dir(void)
+{
+    const char *other = g_getenv("INCUS_DIR");
+
+    return g_strdup(other != NULL && *other != '\0' ? other : "/var/lib/incus");
+}
+
+char *
+eb_provision_daemon_socket(const char *daemon_dir)
+{
+    return g_build_filename(daemon_dir, geteuid() == 0 ? "unix.socket" : "unix.socket.user", NULL);
 }
 
 char *

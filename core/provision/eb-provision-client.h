@@ -29,6 +29,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbProvisionClient, eb_provision_client_free)
 JsonNode *eb_provision_client_call(EbProvisionClient *self, const char *method, const char *path, JsonNode *body,
                                    guint deadline_ms, GError **error);
 
+/** eb_provision_daemon_dir: (transfer full): the container daemon's directory: its own variable, else the default. */
+char *eb_provision_daemon_dir(void);
+/**
+ * eb_provision_daemon_socket: (transfer full): the socket of @daemon_dir that the running user is to ask: root the
+ * daemon's own, since the users' socket would make a project for root; others the users' one.
+ */
+char *eb_provision_daemon_socket(const char *daemon_dir);
+
 /** eb_provision_path: (transfer full): printf with every argument a string that is escaped for a URL path. */
 char *eb_provision_path(const char *format, ...) G_GNUC_PRINTF(1, 2);
 

@@ -47,7 +47,6 @@ eb_setup_new(const EbSetupOptions *options)
 {
     EbSetup *self = g_new0(EbSetup, 1);
     g_autoptr(EbConfigSection) backend = NULL;
-    const char *daemon_dir = g_getenv("INCUS_DIR");
     g_autofree char *socket = NULL;
 
     self->options = *options;
@@ -55,8 +54,8 @@ eb_setup_new(const EbSetupOptions *options)
     self->account = g_strdup(eb_config_get_account(options->config));
     self->state_dir = g_strdup(eb_config_get_state_dir(options->config));
     self->project_root = g_strdup(eb_config_get_project_root(options->config));
-    self->private = daemon_dir != NULL && *daemon_dir != '\0' && strcmp(daemon_dir, "/var/lib/incus") != 0;
-    self->daemon_dir = g_strdup(self->private ? daemon_dir : "/var/lib/incus");
+    self->daemon_dir = eb_provision_daemon_dir();
+    self->private = strcmp(self->daemon_dir, "/var/lib/incus") != 0;
     self->pid_dir = g_strdup(self->private ? self->daemon_dir : "/run/errand-box");
 
     backend = eb_config_get_plugin_section(options->config, eb_config_get_session(options->config)->backend);

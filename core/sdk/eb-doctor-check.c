@@ -96,11 +96,7 @@ eb_doctor_check_run(EbDoctorCheck *self, EbHost *host, EbConfigSection *settings
     g_return_val_if_fail(EB_IS_DOCTOR_CHECK(self) && EB_IS_HOST(host),
                          eb_check_result_new(EB_CHECK_SKIPPED, "there is nothing to check"));
     info = eb_doctor_check_get_info(self);
-    /* The catalogue of our own checks names places by words (STATE_DIR) and is held by tests of its own. */
-    if (!g_str_has_prefix(info->id, "x-"))
-        view = g_object_ref(host);
-    else
-        view = eb_host_view_new(host, info->reads, settings);
+    view = eb_host_view_new(host, info->reads, settings);
     result = EB_DOCTOR_CHECK_GET_IFACE(self)->run(self, view, settings, cancellable);
     undeclared = eb_host_view_get_undeclared(view);
     if (undeclared != NULL) {

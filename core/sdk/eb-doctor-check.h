@@ -60,7 +60,7 @@ EB_API const EbCheckInfo *eb_doctor_check_get_info(EbDoctorCheck *self);
 /**
  * eb_doctor_check_run: (transfer full): never NULL
  *
- * A check of a third party ("x-...") sees of @host what its info declares in reads: files and directories with all below them ("/etc/subuid"),
+ * A check sees of @host what its info declares in reads: files and directories with all below them ("/etc/subuid"),
  * "unix:SOCKET" and "run:PROGRAM"; "{KEY}" in an item is filled from @settings ("unix:{backend.socket}"). When it asks
  * for anything else the answer is an error and the result is SKIPPED, naming it. The kernel's release is always shown.
  */

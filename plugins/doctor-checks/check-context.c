@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 char *
 dc_setting(EbConfigSection *settings, const char *key, const char *fallback)
@@ -50,24 +49,17 @@ dc_account_ids(EbHost *host, EbConfigSection *settings, guint *uid, guint *gid)
 }
 
 char *
-dc_daemon_dir(EbHost *host)
+dc_daemon_dir(EbConfigSection *settings)
 {
-    const char *other = eb_host_is_fixture(host) ? NULL : g_getenv("INCUS_DIR");
-
-    return g_strdup(other != NULL && *other != '\0' ? other : "/var/lib/incus");
+    return dc_setting(settings, "daemon.dir", "/var/lib/incus");
 }
 
 char *
-dc_socket(EbHost *host, EbConfigSection *settings)
+dc_socket(EbConfigSection *settings)
 {
-    g_autofree char *configured = dc_setting(settings, "backend.socket", NULL);
-    g_autofree char *directory = dc_daemon_dir(host);
-    gboolean root = eb_host_is_fixture(host) || geteuid() == 0;
+    g_autofree char *known = dc_setting(settings, "daemon.socket", "/var/lib/incus/unix.socket");
 
-    if (configured != NULL)
-        return g_steal_pointer(&configured);
-    /* Root never uses the users' socket: incus-user would make a project for root. */
-    return g_build_filename(directory, root ? "unix.socket" : "unix.socket.user", NULL);
+    return dc_setting(settings, "backend.socket", known);
 }
 
 char *
@@ -90,7 +82,7 @@ dc_pool(EbConfigSection *settings)
 JsonObject *
 dc_get(EbHost *host, EbConfigSection *settings, const char *request, const char *missing, EbCheckResult **skip)
 {
-    g_autofree char *socket = dc_socket(host, settings);
+    g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
     g_autofree char *body = eb_host_unix_http_get(host, socket, request, DC_CALL_MS, &error);
     g_autoptr(JsonNode) node = NULL;

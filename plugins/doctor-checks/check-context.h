@@ -16,9 +16,9 @@ char *dc_account(EbConfigSection *settings);
 gboolean dc_account_ids(EbHost *host, EbConfigSection *settings, guint *uid, guint *gid);
 
 /** dc_daemon_dir: (transfer full): the directory of the container daemon. */
-char *dc_daemon_dir(EbHost *host);
-/** dc_socket: (transfer full): the socket to ask: the configured one, else the one this user may use. */
-char *dc_socket(EbHost *host, EbConfigSection *settings);
+char *dc_daemon_dir(EbConfigSection *settings);
+/** dc_socket: (transfer full): the socket to ask: the configured one, else the one the doctor found for this user. */
+char *dc_socket(EbConfigSection *settings);
 /** dc_project: (transfer full) (nullable): the configured project, else user-<uid> of the account. */
 char *dc_project(EbHost *host, EbConfigSection *settings);
 /** dc_pool: (transfer full): the configured pool, else the one that setup makes. */

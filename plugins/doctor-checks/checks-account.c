@@ -153,7 +153,7 @@ static EbCheckResult *
 check_users_socket(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     g_autofree char *configured = dc_setting(settings, "backend.socket", NULL);
-    g_autofree char *directory = dc_daemon_dir(host);
+    g_autofree char *directory = dc_daemon_dir(settings);
     g_autofree char *socket = g_build_filename(directory, "unix.socket.user", NULL);
     g_autofree char *ending = g_strconcat(" ", socket, NULL);
     g_autofree char *text = eb_host_read_file(host, "/proc/net/unix", NULL, NULL);

@@ -17,7 +17,7 @@ check_installed(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
 static EbCheckResult *
 check_listening(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *socket = dc_socket(host, settings);
+    g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
 
     if (eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
@@ -32,7 +32,7 @@ check_listening(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
 static EbCheckResult *
 check_permission(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *socket = dc_socket(host, settings);
+    g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
 
     if (eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
@@ -45,7 +45,7 @@ check_permission(EbHost *host, EbConfigSection *settings, GCancellable *cancella
 static EbCheckResult *
 check_answering(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *socket = dc_socket(host, settings);
+    g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
     g_autofree char *body = NULL;
 

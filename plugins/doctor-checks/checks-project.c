@@ -192,7 +192,7 @@ static EbCheckResult *
 check_guests(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     g_autofree char *name = dc_project(host, settings);
-    g_autofree char *socket = dc_socket(host, settings);
+    g_autofree char *socket = dc_socket(settings);
     g_autofree char *request = name != NULL ? dc_request("/1.0/instances%s", "", name) : NULL;
     g_autofree char *full = request != NULL ? g_strconcat(request, "&recursion=1", NULL) : NULL;
     g_autoptr(GError) error = NULL;

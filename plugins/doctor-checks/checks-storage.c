@@ -93,7 +93,7 @@ judge_space(EbHost *host, const char *path, guint64 fail, guint64 degraded)
 static EbCheckResult *
 check_daemon_space(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *directory = dc_daemon_dir(host);
+    g_autofree char *directory = dc_daemon_dir(settings);
 
     return judge_space(host, directory, G_GUINT64_CONSTANT(1) << 30, G_GUINT64_CONSTANT(5) << 30);
 }
