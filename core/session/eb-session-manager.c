@@ -190,9 +190,32 @@ on_session_ended(EbSession *session, const char *reason, const GError *error, gp
     eb_session_manager_wake_waits(self);
 }
 
+/* The database keeps all; memory keeps the live ones and the most recent. */
+static void
+forget_oldest(EbSessionManager *self)
+{
+    while (g_hash_table_size(self->records) >= EB_SESSION_STORE_MAX) {
+        EbSessionRecord *oldest = NULL;
+        GHashTableIter iter;
+        gpointer value;
+        g_hash_table_iter_init(&iter, self->records);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            EbSessionRecord *record = value;
+            if (!g_hash_table_contains(self->sessions, record->id) &&
+                (oldest == NULL || record->last_activity_ms < oldest->last_activity_ms))
+                oldest = record;
+        }
+        if (oldest == NULL)
+            return;
+        g_hash_table_remove(self->records, oldest->id);
+    }
+}
+
 EbSession *
 eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboolean fresh, EbChatTransport *transport)
 {
+    if (!g_hash_table_contains(self->records, record->id))
+        forget_oldest(self);
     EbSession *session = eb_session_new(self->parts, record, fresh, transport);
     g_hash_table_replace(self->records, record->id, eb_session_record_ref(record));
     g_hash_table_replace(self->sessions, record->id, session);

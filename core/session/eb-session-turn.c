@@ -387,6 +387,9 @@ eb_session_drop_prompts(EbSession *self, const GError *error)
     if (prompt == NULL)
         prompt = g_queue_pop_head(&self->prompts);
     guint64 ms = self->turn_us > 0 ? (guint64)(g_get_monotonic_time() - self->turn_us) / 1000 : 0;
+    gboolean started = self->turn_us > 0;
+    gboolean keep = self->end_reason == EB_SESSION_END_SHUTDOWN && (eb_chat_transport_get_caps(self->transport, NULL) &
+                                                                    (EB_CHAT_CAP_THREADS | EB_CHAT_CAP_HISTORY)) != 0;
     gboolean first = TRUE;
     for (; prompt != NULL; prompt = g_queue_pop_head(&self->prompts)) {
         /* One end is told for all of them: whoever waits hears it. */
@@ -395,8 +398,10 @@ eb_session_drop_prompts(EbSession *self, const GError *error)
             eb_session_post_end(self, stop, ms, error);
             eb_session_turn_ended(self, stop, error);
         }
+        /* What no agent was given yet comes back from the journal when the service is there again. */
+        if (!(keep && (!first || !started)))
+            g_signal_emit_by_name(self, "prompt-state", prompt->message_id, EB_JOURNAL_DONE);
         first = FALSE;
-        g_signal_emit_by_name(self, "prompt-state", prompt->message_id, EB_JOURNAL_DONE);
         eb_prompt_free(prompt);
     }
 }

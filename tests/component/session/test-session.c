@@ -345,6 +345,30 @@ test_threads_and_plain_chat(void)
     g_assert_nonnull(strstr(said, "before: 1"));
 }
 
+/* A prompt nobody has begun when the service ends is done after its restart; one that had begun is not begun again. */
+static void
+test_waiting_prompt_survives(void)
+{
+    g_autoptr(EbSessionFixture) f =
+        eb_session_fixture_new(NULL, "[limits]\nmax_concurrent_turns = 1\n", EB_CHAT_CAP_THREADS | EB_CHAT_CAP_HISTORY);
+    eb_session_fixture_open(f);
+    eb_session_fixture_turn(f, "b", "say first", NULL);
+    eb_fake_chat_say(f->chat, "a", "wait", NULL);
+    while (f->backend->launched < 2 || eb_admission_get_held(f->manager->parts->turns) == 0)
+        g_main_context_iteration(NULL, TRUE);
+    eb_fake_chat_say(f->chat, "b", "say later", NULL);
+    while (eb_admission_get_waiting(f->manager->parts->turns) == 0)
+        g_main_context_iteration(NULL, TRUE);
+    eb_session_fixture_close(f);
+    eb_fake_chat_forget(f->chat);
+    guint turns = f->turns_ended;
+    eb_session_fixture_open(f);
+    eb_session_fixture_wait_turns(f, turns + 1);
+    g_autofree char *said = eb_fake_chat_said(f->chat, EB_CHAT_POST_TEXT);
+    g_assert_nonnull(strstr(said, "later"));
+    g_assert_cmpuint(f->backend->launched, ==, 3);
+}
+
 static void
 test_idle(void)
 {
@@ -381,6 +405,7 @@ main(int argc, char **argv)
     g_test_add_func("/session/two-managers", test_two_managers);
     g_test_add_func("/session/stop-and-remove", test_stop_and_remove);
     g_test_add_func("/session/threads-and-plain-chat", test_threads_and_plain_chat);
+    g_test_add_func("/session/waiting-prompt-survives", test_waiting_prompt_survives);
     g_test_add_func("/session/idle", test_idle);
     return g_test_run();
 }
