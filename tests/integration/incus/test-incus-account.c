@@ -61,7 +61,7 @@ tls_backend(const char *server_cert)
 
 /* The leak checker's tracer dies of a signal of its own in a process that has loaded gnutls and given up root. The same
  * code is checked for leaks by the run without TLS. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int
 __lsan_is_turned_off(void)
