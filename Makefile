@@ -59,6 +59,7 @@ bench: deps-test build
 
 install: need build
 	@meson install -C $(BUILD) --no-rebuild
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig
 
 clean:
 	@rm -rf $(BUILD) build-asan build-fuzz
