@@ -21,7 +21,7 @@ keeper_connect(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpuint(strlen(path), <, sizeof address.sun_path);
-    strcpy(address.sun_path, path);
+    g_strlcpy(address.sun_path, path, sizeof address.sun_path);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close(fd);

@@ -30,7 +30,7 @@ listen_at(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || strlen(path) >= sizeof address.sun_path)
         return -1;
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     unlink(path);
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, MAX_CLIENTS) < 0)
         return -1;
