@@ -433,14 +433,18 @@ static gboolean
 ctl_spawn(EbBrokerCtl *self, GError **error)
 {
     g_autoptr(EbSpawn) spawn = build_spawn(self, error);
-    int ends[2];
+    int ends[2], listener;
 
     if (spawn == NULL || !eb_unix_pair(SOCK_SEQPACKET, ends, error))
         return FALSE;
     eb_spawn_take_fd(spawn, ends[1], EB_BROKER_CONTROL_FD);
+    /* Without it (no descriptor left) the broker says so and ends. */
+    listener = fcntl(self->listener, F_DUPFD_CLOEXEC, 3);
+    if (listener >= 0)
+        eb_spawn_take_fd(spawn, listener, EB_BROKER_LISTENER_FD);
     self->control = ends[0];
     self->child = eb_spawn_start(spawn, error);
-    if (self->child == NULL || !eb_broker_sender_hello(self->control, self->listener, self->wanted->ca_pem, error)) {
+    if (self->child == NULL || !eb_broker_sender_hello(self->control, self->wanted->ca_pem, error)) {
         ctl_drop_control(self);
         ctl_drop_child(self);
         return FALSE;

@@ -201,11 +201,9 @@ eb_broker_link_send_ready(EbBrokerLink *self, const char *lacking)
 }
 
 gboolean
-eb_broker_link_receive_hello(int fd, guint timeout_ms, int *listener, GBytes **ca, GError **error)
+eb_broker_link_receive_hello(int fd, guint timeout_ms, GBytes **ca, GError **error)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    int fds[EB_UNIX_MAX_FDS];
-    guint n_fds = 0;
     EbBrokerMsg msg;
     const guint8 *bytes;
     gsize length;
@@ -215,15 +213,14 @@ eb_broker_link_receive_hello(int fd, guint timeout_ms, int *listener, GBytes **c
         eb_set_error(error, EB_ERROR_TIMEOUT, "broker.hello", "the service did not speak first");
         return FALSE;
     }
-    got = eb_unix_recv(fd, receive_buffer, sizeof receive_buffer, fds, &n_fds, error);
+    got = eb_unix_recv(fd, receive_buffer, sizeof receive_buffer, NULL, NULL, error);
     if (got < 0 || !eb_broker_msg_decode(receive_buffer, (gsize)got, &msg, error))
         return FALSE;
-    if (msg.type != EB_BROKER_MSG_HELLO || n_fds != 1) {
-        eb_set_error(error, EB_ERROR_PROTOCOL, "broker.hello", "the first message does not bring the listener");
+    if (msg.type != EB_BROKER_MSG_HELLO) {
+        eb_set_error(error, EB_ERROR_PROTOCOL, "broker.hello", "the first message is not the greeting");
         return FALSE;
     }
     bytes = eb_broker_msg_bytes(&msg, EB_BROKER_TAG_CA, &length);
     *ca = bytes != NULL ? g_bytes_new(bytes, length) : NULL;
-    *listener = fds[0];
     return TRUE;
 }

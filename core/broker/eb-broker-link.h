@@ -24,6 +24,6 @@ void eb_broker_link_send_ready(EbBrokerLink *self, const char *lacking);
  * eb_broker_link_receive_hello: waits at most @timeout_ms for the first message, before there is a loop.
  * @listener: (out): descriptor of the listening socket; @ca: (out) (nullable) (transfer full): extra certificates
  */
-gboolean eb_broker_link_receive_hello(int fd, guint timeout_ms, int *listener, GBytes **ca, GError **error);
+gboolean eb_broker_link_receive_hello(int fd, guint timeout_ms, GBytes **ca, GError **error);
 
 G_END_DECLS

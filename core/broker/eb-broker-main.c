@@ -19,7 +19,7 @@
 #include "core/broker/eb-broker-sandbox.h"
 #include "core/broker/eb-broker.h"
 
-/* The service hands the listener over as soon as the process is there. */
+/* The service greets as soon as the process is there. */
 #define HELLO_WAIT_MS 10000
 /* Bytes of a bundle of certificates. */
 #define MAX_BUNDLE (8u << 20)
@@ -100,6 +100,14 @@ service_gone(gpointer user_data)
     g_main_loop_quit(user_data);
 }
 
+static gboolean
+is_socket(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -112,8 +120,6 @@ main(int argc, char **argv)
     g_autoptr(GBytes) ca = NULL;
     g_autofree char *lacking = NULL;
     EbBroker *broker;
-    struct stat info;
-    int listener = -1;
 
     /* Before anything secret is received; an exec resets it. */
     if (!eb_sandbox_harden(&error))
@@ -121,13 +127,14 @@ main(int argc, char **argv)
     /* splice(2) has no MSG_NOSIGNAL. */
     signal(SIGPIPE, SIG_IGN);
     eb_log_setup(0, FALSE);
-    if (argc != 1 || fstat(EB_BROKER_CONTROL_FD, &info) != 0 || !S_ISSOCK(info.st_mode)) {
-        g_printerr("errand-box-broker: started by errand-boxd alone (no arguments, a socket as descriptor %d)\n",
-                   EB_BROKER_CONTROL_FD);
+    if (argc != 1 || !is_socket(EB_BROKER_CONTROL_FD) || !is_socket(EB_BROKER_LISTENER_FD)) {
+        g_printerr("errand-box-broker: started by errand-boxd alone (no arguments, sockets as descriptors %d and %d)\n",
+                   EB_BROKER_CONTROL_FD, EB_BROKER_LISTENER_FD);
         return 2;
     }
     fcntl(EB_BROKER_CONTROL_FD, F_SETFD, FD_CLOEXEC);
-    if (!eb_broker_link_receive_hello(EB_BROKER_CONTROL_FD, HELLO_WAIT_MS, &listener, &ca, &error))
+    fcntl(EB_BROKER_LISTENER_FD, F_SETFD, FD_CLOEXEC);
+    if (!eb_broker_link_receive_hello(EB_BROKER_CONTROL_FD, HELLO_WAIT_MS, &ca, &error))
         return fail(error);
     if (!warm_up(ca, &database, &error))
         return fail(error);
@@ -144,7 +151,7 @@ main(int argc, char **argv)
         return fail(error);
     loop = g_main_loop_new(context, FALSE);
     broker->link = eb_broker_link_new(broker, EB_BROKER_CONTROL_FD, service_gone, loop);
-    eb_broker_set_listener(broker, listener);
+    eb_broker_set_listener(broker, EB_BROKER_LISTENER_FD);
     eb_broker_link_send_ready(broker->link, lacking);
     g_main_loop_run(loop);
     /* The service is gone or wants the end: what is open ends with the process. */

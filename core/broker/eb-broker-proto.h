@@ -9,7 +9,7 @@ G_BEGIN_DECLS
  * The messages between the service and a broker, over a SOCK_SEQPACKET pair: one message a packet, fields of tag,
  * length and bytes. Neither side trusts the other's bytes: the broker talks to guests.
  *
- * The service sends HELLO (with the listener), then BEGIN, ALLOW..., PROVIDER, KEY, NONCE..., COMMIT; rules take effect
+ * The service sends HELLO, then BEGIN, ALLOW..., PROVIDER, KEY, NONCE..., COMMIT; rules take effect
  * with COMMIT and not before. The broker answers APPLIED or FAILED, and reports with the other types.
  */
 
@@ -23,9 +23,14 @@ G_BEGIN_DECLS
 #define EB_BROKER_MAX_PROVIDERS 32
 /** EB_BROKER_CONTROL_FD: where a broker finds its end of the pair. */
 #define EB_BROKER_CONTROL_FD 3
+/**
+ * EB_BROKER_LISTENER_FD: where it finds the listener. Inherited, not sent: guest uid 1000 is the service's own account, and
+ * the kernel counts descriptors in flight for the account, so one guest could keep the service from sending any.
+ */
+#define EB_BROKER_LISTENER_FD 4
 
 typedef enum {
-    EB_BROKER_MSG_HELLO = 1, /* listener as descriptor; CA */
+    EB_BROKER_MSG_HELLO = 1, /* CA */
     EB_BROKER_MSG_BEGIN,     /* SERIAL, SESSION, FLAGS, RELAY_PORT, PORTS */
     EB_BROKER_MSG_ALLOW,     /* HOST, repeated */
     EB_BROKER_MSG_PROVIDER,  /* NAME, KIND, URL */

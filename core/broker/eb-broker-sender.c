@@ -171,7 +171,7 @@ eb_broker_sender_run(EbBrokerSender *self, int fd, GError **error)
 }
 
 gboolean
-eb_broker_sender_hello(int fd, int listener, GBytes *ca_pem, GError **error)
+eb_broker_sender_hello(int fd, GBytes *ca_pem, GError **error)
 {
     EbBrokerWriter writer;
     gsize length;
@@ -184,5 +184,5 @@ eb_broker_sender_hello(int fd, int listener, GBytes *ca_pem, GError **error)
         eb_set_error(error, EB_ERROR_INVALID, "broker.ca", "the extra certificates are more than 64 KiB");
         return FALSE;
     }
-    return eb_unix_send(fd, writer.buffer, length, &listener, 1, error) >= 0;
+    return eb_unix_send(fd, writer.buffer, length, NULL, 0, error) >= 0;
 }

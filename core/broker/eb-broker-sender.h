@@ -24,7 +24,7 @@ void eb_broker_sender_set(EbBrokerSender *self, const EbBrokerRules *rules, guin
 gboolean eb_broker_sender_is_busy(EbBrokerSender *self);
 /** eb_broker_sender_run: TRUE also when the socket is full for now; call again when it is writable. */
 gboolean eb_broker_sender_run(EbBrokerSender *self, int fd, GError **error);
-/** eb_broker_sender_hello: the first message; @listener stays the caller's. */
-gboolean eb_broker_sender_hello(int fd, int listener, GBytes *ca_pem, GError **error);
+/** eb_broker_sender_hello: the first message. */
+gboolean eb_broker_sender_hello(int fd, GBytes *ca_pem, GError **error);
 
 G_END_DECLS
