@@ -114,21 +114,36 @@ read_typed(const char *name, GError **error)
     return secret;
 }
 
+/* Does not wait for the other end of a pipe, which may never come. */
+static int
+open_regular(const char *file, struct stat *info, GError **error)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    gboolean known = fd >= 0 && fstat(fd, info) == 0;
+
+    if (known && S_ISREG(info->st_mode))
+        return fd;
+    eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file,
+                 known ? "not a regular file" : g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 static EbSecret *
 read_value(const char *name, const char *file, GError **error)
 {
     EbSecret *secret;
+    struct stat info;
     int fd;
 
     if (file == NULL && isatty(STDIN_FILENO) == 1)
         return read_typed(name, error);
     if (file == NULL)
         return eb_secret_new_from_fd(name, STDIN_FILENO, error);
-    fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) {
-        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file, g_strerror(errno));
+    fd = open_regular(file, &info, error);
+    if (fd < 0)
         return NULL;
-    }
     secret = eb_secret_new_from_fd(name, fd, error);
     close(fd);
     return secret;
@@ -187,22 +202,20 @@ drop(EbCli *cli, GPtrArray *stores, const char *name)
 static char *
 read_env_file(const char *file, gsize *length, GError **error)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat info;
+    int fd = open_regular(file, &info, error);
     char *text = NULL;
 
-    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file,
-                     fd < 0 ? g_strerror(errno) : "not a regular file");
-    } else if (info.st_size > EB_ENV_FILE_MAX_BYTES) {
+    if (fd < 0)
+        return NULL;
+    if (info.st_size > EB_ENV_FILE_MAX_BYTES) {
         eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: longer than %d bytes", file, EB_ENV_FILE_MAX_BYTES);
     } else {
         text = g_malloc0((gsize)info.st_size + 1);
         ssize_t got = read(fd, text, (gsize)info.st_size);
         *length = got > 0 ? (gsize)got : 0;
     }
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return text;
 }
 

@@ -63,19 +63,26 @@ open_backend(Run *self)
     self->registry = eb_cli_get_registry(self->cli, only, NULL, NULL, &self->error);
     if (self->registry == NULL)
         return FALSE;
+    /* Found before it is started: one that then fails has the reason in its record. */
+    GObject *found = eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, name, &record);
+    if (found == NULL) {
+        eb_set_error(&self->error, EB_ERROR_CONFIG, "image.backend", "no plugin provides the container backend %s",
+                     name);
+        return FALSE;
+    }
+    eb_plugin_registry_tell_failures(self->registry);
     eb_plugin_registry_start_async(self->registry, START_DEADLINE_MS, self->cancellable, on_started, self);
     eb_cli_wait(self->cli, &self->done);
     self->done = FALSE;
     if (self->error != NULL)
         return FALSE;
-    self->backend =
-        EB_CONTAINER_BACKEND(eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, name, &record));
-    if (self->backend == NULL) {
-        if (record != NULL && record->error != NULL)
-            self->error = g_error_copy(record->error);
-        else
-            eb_set_error(&self->error, EB_ERROR_UNAVAILABLE, "image.backend", "the backend %s is not there", name);
-    }
+    if (record->state == EB_PLUGIN_STATE_RUNNING)
+        self->backend = EB_CONTAINER_BACKEND(found);
+    else if (record->error != NULL)
+        self->error = g_error_copy(record->error);
+    else
+        eb_set_error(&self->error, EB_ERROR_UNAVAILABLE, "image.backend", "the container backend %s did not start",
+                     name);
     return self->backend != NULL;
 }
 

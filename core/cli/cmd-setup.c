@@ -91,6 +91,7 @@ open_backend(gpointer user_data, GError **error)
     }
     if (record->state == EB_PLUGIN_STATE_LOADED) {
         gboolean done = FALSE;
+        eb_plugin_registry_tell_failures(registry);
         eb_plugin_registry_start_async(registry, START_MS, NULL, on_started, &done);
         eb_cli_wait(cli, &done);
     }

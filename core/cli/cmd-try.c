@@ -14,6 +14,17 @@
 #define CONSOLE_TRANSPORT "console"
 #define MAX_PROMPT (512 * 1024)
 
+JsonObject *
+eb_try_no_times(void)
+{
+    static const char *const parts[] = {"guest", "agent", "turn"};
+    JsonObject *ms = json_object_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+        json_object_set_int_member(ms, parts[i], 0);
+    return ms;
+}
+
 int
 eb_try_fail(EbCli *cli, const GError *error)
 {
@@ -26,7 +37,7 @@ eb_try_fail(EbCli *cli, const GError *error)
         json_object_set_string_member(end, "event", "end");
         json_object_set_string_member(end, "stop_reason", "error");
         json_object_set_string_member(end, "error", text);
-        json_object_set_object_member(end, "ms", json_object_new());
+        json_object_set_object_member(end, "ms", eb_try_no_times());
         json_node_take_object(node, end);
         eb_cli_print_json(cli, node);
     }

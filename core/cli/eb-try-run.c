@@ -161,6 +161,7 @@ make_root(EbConfig *config, const EbTryRequest *request, GError **error)
 static gboolean
 start_plugins(Try *self, GError **error)
 {
+    eb_plugin_registry_tell_failures(self->registry);
     eb_plugin_registry_start_async(self->registry, PLUGIN_START_MS, self->starting, step_done, self);
     if (!eb_plugin_registry_start_finish(self->registry, wait_step(self), error))
         return FALSE;
@@ -227,7 +228,7 @@ post_end(Try *self)
     set_text(post->data, "stop_reason", self->error != NULL ? "error" : "cancelled");
     if (self->error != NULL)
         set_text(post->data, "error", self->error->message);
-    json_object_set_object_member(post->data, "ms", json_object_new());
+    json_object_set_object_member(post->data, "ms", eb_try_no_times());
     eb_chat_transport_post_async(self->console, post, NULL, posted, NULL);
     eb_chat_post_unref(post);
 }

@@ -30,6 +30,8 @@ char *eb_try_find_root(const char *state_dir, const char *id, GError **error);
 /** eb_try_roots: (transfer full) (array zero-terminated=1): directories of all tries. */
 char **eb_try_roots(const char *state_dir);
 
+/** eb_try_no_times: (transfer full): the times of an end before anything began; the last event always has them. */
+JsonObject *eb_try_no_times(void);
 /** eb_try_fail: eb_cli_fail(), and with --json the "end" event, which is always the last. Returns: exit code */
 int eb_try_fail(EbCli *cli, const GError *error);
 

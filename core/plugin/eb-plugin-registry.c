@@ -80,8 +80,16 @@ eb_plugin_record_fail(EbPluginRecord *record, GError *error)
     g_clear_error(&record->error);
     record->error = error;
     record->state = EB_PLUGIN_STATE_FAILED;
-    eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, error->message, "EB_PLUGIN", record->name, "EB_REASON",
-                 eb_error_get_reason(error), NULL);
+    eb_log_event(record->told ? G_LOG_LEVEL_INFO : G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, error->message, "EB_PLUGIN",
+                 record->name, "EB_REASON", eb_error_get_reason(error), NULL);
+}
+
+void
+eb_plugin_registry_tell_failures(EbPluginRegistry *self)
+{
+    g_return_if_fail(EB_IS_PLUGIN_REGISTRY(self));
+    for (guint i = 0; i < self->records->len; i++)
+        ((EbPluginRecord *)self->records->pdata[i])->told = TRUE;
 }
 
 static void

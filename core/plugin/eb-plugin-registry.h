@@ -31,6 +31,7 @@ typedef struct {
     char **accesses;          /* manifest: what it may touch; (nullable) */
     char **requires;          /* manifest: plugins that must be loaded; (nullable) */
     char *config_section;     /* (nullable) */
+    gboolean told;            /* whoever asked tells of its failure: a warning would say it twice */
 } EbPluginRecord;
 
 /**
@@ -70,6 +71,9 @@ void eb_plugin_record_free(EbPluginRecord *record);
  */
 void eb_plugin_registry_start_async(EbPluginRegistry *self, guint deadline_ms, GCancellable *cancellable,
                                     GAsyncReadyCallback callback, gpointer user_data);
+/** eb_plugin_registry_tell_failures: the caller tells of plugins that fail to start or stop, from their records: such a
+ *  failure is logged as information, not as a warning. For commands that end with it. Call it after loading. */
+void eb_plugin_registry_tell_failures(EbPluginRegistry *self);
 /** eb_plugin_registry_start_finish: TRUE also when single plugins failed (see their records). */
 gboolean eb_plugin_registry_start_finish(EbPluginRegistry *self, GAsyncResult *result, GError **error);
 /** eb_plugin_registry_stop_async: stops all running plugins; one that is late is dropped and marked failed. */

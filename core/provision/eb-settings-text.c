@@ -161,6 +161,25 @@ add_provider(GString *text, GPtrArray *entries, GError **error)
     return TRUE;
 }
 
+/* People and channels are numbers: a name could be taken over by somebody else. */
+static gboolean
+check_ids(GPtrArray *entries, GError **error)
+{
+    static const char *const keys[] = {"ERRAND_CHAT_CHANNEL_ID", "ERRAND_CHAT_ALLOWED_USER_IDS",
+                                       "ERRAND_CHAT_OPERATOR_USER_IDS"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *value = eb_env_file_lookup(entries, keys[i]);
+        if (value == NULL || value[strspn(value, i == 0 ? "0123456789" : "0123456789, \t")] == '\0')
+            continue;
+        eb_set_error(error, EB_ERROR_CONFIG, "settings.id",
+                     "%s takes %s, not names (copy the id where the chat shows it)", keys[i],
+                     i == 0 ? "the number of a channel" : "numbers of users separated by commas");
+        return FALSE;
+    }
+    return TRUE;
+}
+
 char *
 eb_settings_to_toml(GPtrArray *entries, GError **error)
 {
@@ -170,7 +189,7 @@ eb_settings_to_toml(GPtrArray *entries, GError **error)
     g_autoptr(GString) chat = g_string_new(NULL);
     g_autoptr(GString) github = g_string_new(NULL);
 
-    if (!eb_settings_check_keys(entries, EB_SETTING_KEYS, error))
+    if (!eb_settings_check_keys(entries, EB_SETTING_KEYS, error) || !check_ids(entries, error))
         return NULL;
     add_key(session, "agent", eb_env_file_lookup(entries, "ERRAND_AGENT"));
     add_key(session, "model", eb_env_file_lookup(entries, "ERRAND_MODEL"));

@@ -53,7 +53,9 @@ read_content(const char *path, Content *content, struct stat *info, GError **err
     }
     if (!ok)
         eb_set_error(error, errno == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "provision.file", "%s: %s", path,
-                     errno == ELOOP ? "is a symbolic link" : g_strerror(errno));
+                     errno == ELOOP    ? "is a symbolic link"
+                     : errno == EINVAL ? "is not a regular file"
+                                       : g_strerror(errno));
     if (fd >= 0)
         close(fd);
     return ok;
@@ -270,3 +272,18 @@ const EbSetupStep eb_setup_step_settings = {
     .check = check_settings,
     .apply = apply_settings,
 };
+
+const EbSetupStep *
+eb_setup_find_bad_input(EbSetup *self, GError **error)
+{
+    g_autoptr(GPtrArray) credentials = NULL;
+    g_autoptr(GPtrArray) settings = NULL;
+    g_auto(Content) secret = {0};
+    g_auto(Content) text = {0};
+
+    if (self->options.creds_file != NULL && !load_credentials(self, &secret, &credentials, error))
+        return &eb_setup_step_credentials;
+    if (self->options.env_file != NULL && !load_settings(self, &text, &settings, error))
+        return &eb_setup_step_settings;
+    return NULL;
+}

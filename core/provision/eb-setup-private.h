@@ -52,6 +52,8 @@ struct _EbSetup {
     EbProvisionClient *client; /* the admin socket of the container daemon */
 };
 
+/** eb_setup_find_bad_input: (nullable): the step that cannot take the file an operator handed over. Changes nothing. */
+const EbSetupStep *eb_setup_find_bad_input(EbSetup *self, GError **error);
 /** eb_setup_say: progress text. */
 void eb_setup_say(EbSetup *self, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /** eb_setup_account_ids: FALSE when the account does not exist (yet). */

@@ -302,12 +302,33 @@ run_all(EbSetup *self, GError **error)
     return TRUE;
 }
 
+static gboolean
+check_inputs(EbSetup *self, GError **error)
+{
+    GError *failure = NULL;
+    const EbSetupStep *step = eb_setup_find_bad_input(self, &failure);
+
+    if (step == NULL)
+        return TRUE;
+    EbSetupRow *row = g_new0(EbSetupRow, 1);
+    row->id = step->id;
+    row->title = step->title;
+    row->result = EB_SETUP_FAILED;
+    row->detail = g_strdup(failure->message);
+    g_ptr_array_add(self->rows, row);
+    g_propagate_error(error, failure);
+    return FALSE;
+}
+
 gboolean
 eb_setup_run(EbSetup *self, GError **error)
 {
     int lock = -1;
     gboolean ok;
 
+    /* A mistake in what was handed over is told before anything is changed, and before waiting for another setup. */
+    if (!check_inputs(self, error))
+        return FALSE;
     if (!self->options.plan) {
         if (geteuid() != 0) {
             eb_set_error(error, EB_ERROR_DENIED, "provision.root",

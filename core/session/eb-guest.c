@@ -441,10 +441,15 @@ eb_guest_explain_exit(EbGuest *self, int code, const char *stderr_tail)
     g_autofree char *last = eb_log_escape(line != NULL ? line + 1 : masked, -1, 300);
     const char *agent = self->profile->name;
     const EbSessionConfig *config = eb_config_get_session(self->parts->config);
-    if (code == 127 || (code == 125 && strstr(masked, "No such file") != NULL))
-        return eb_error_new(EB_ERROR_NOT_FOUND, "agent.not-installed",
-                            "the agent %s is not installed in the guest image (%s): build the image with it%s%s", agent,
-                            self->profile->command[0], *last != '\0' ? ": " : "", last);
+    /* The launcher's words for a command that is in no directory, and for one that went away (guest/agent.c). */
+    gboolean absent = code == 127 || (code == 125 && (strstr(masked, "No such file") != NULL ||
+                                                      strstr(masked, "is in no directory of PATH") != NULL));
+    if (absent)
+        return eb_error_new(
+            EB_ERROR_NOT_FOUND, "agent.not-installed",
+            "the agent %s is not installed in the guest image: there is no %s (choose another agent, or "
+            "put it in with errand-box image build --agents)",
+            agent, self->profile->command[0]);
     if (code == 125)
         return eb_error_new(EB_ERROR_FAILED, "agent.launcher", "the guest could not be made ready for the agent %s: %s",
                             agent, *last != '\0' ? last : "the launcher gave no reason");

@@ -4,6 +4,8 @@
 /* /dev/shm counts against the guest's memory; browsers and multiprocessing need some. */
 #define MAX_SHM_BYTES (G_GUINT64_CONSTANT(256) * 1024 * 1024)
 
+#define GIB (1024.0 * 1024.0 * 1024.0)
+
 void
 eb_launch_plan_free(EbLaunchPlan *self)
 {
@@ -19,14 +21,13 @@ check_floors(const EbAgentProfile *profile, const EbSessionConfig *config, GErro
 {
     if (config->memory < profile->min_memory) {
         eb_set_error(error, EB_ERROR_CONFIG, "agent.memory-floor",
-                     "the agent %s needs at least %" G_GUINT64_FORMAT
-                     " MiB of memory, [session] memory gives %" G_GUINT64_FORMAT " MiB",
-                     profile->name, profile->min_memory >> 20, config->memory >> 20);
+                     "the agent %s needs at least %.4g GiB of memory, [session] memory gives %.4g GiB (raise it)",
+                     profile->name, (double)profile->min_memory / GIB, (double)config->memory / GIB);
         return FALSE;
     }
     if (config->pids < profile->min_pids) {
         eb_set_error(error, EB_ERROR_CONFIG, "agent.pids-floor",
-                     "the agent %s needs at least %u processes, [session] pids gives %u", profile->name,
+                     "the agent %s needs at least %u processes, [session] pids gives %u (raise it)", profile->name,
                      profile->min_pids, config->pids);
         return FALSE;
     }

@@ -95,8 +95,9 @@ check_space(int fd, const char *path, GError **error)
     if (left >= EB_SESSION_MIN_FREE)
         return TRUE;
     eb_set_error(error, EB_ERROR_QUOTA, "session.disk-full",
-                 "only %" G_GUINT64_FORMAT " MiB are free in %s, a session needs %" G_GUINT64_FORMAT " MiB to start",
-                 left >> 20, path, EB_SESSION_MIN_FREE >> 20);
+                 "not enough space in %s: %" G_GUINT64_FORMAT " MiB are free, a session needs %" G_GUINT64_FORMAT
+                 " MiB to start (errand-box sessions prune, or free some)",
+                 path, left >> 20, EB_SESSION_MIN_FREE >> 20);
     return FALSE;
 }
 

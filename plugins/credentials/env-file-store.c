@@ -172,6 +172,8 @@ list_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancel
 {
     EbCredentialsEnvFileStore *self = source;
     g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GError) unreadable = NULL;
+    gboolean any = FALSE;
 
     for (char **path = self->paths; *path != NULL; path++) {
         GError *error = NULL;
@@ -180,6 +182,9 @@ list_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancel
             g_task_return_error(task, error);
             return;
         }
+        any = any || file != NULL;
+        if (error != NULL && unreadable == NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND))
+            unreadable = g_steal_pointer(&error);
         g_clear_error(&error);
         for (guint i = 0; file != NULL && i < file->entries->len; i++) {
             const EbEnvEntry *entry = file->entries->pdata[i];
@@ -189,6 +194,11 @@ list_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancel
             else
                 g_free(name);
         }
+    }
+    /* To whom every file there is is closed, an empty list would be a lie. */
+    if (!any && unreadable != NULL) {
+        g_task_return_error(task, g_steal_pointer(&unreadable));
+        return;
     }
     GList *sorted = g_list_sort(g_hash_table_get_keys(names), (GCompareFunc)strcmp);
     GPtrArray *list = g_ptr_array_new();

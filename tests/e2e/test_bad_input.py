@@ -85,6 +85,17 @@ class BadInput(unittest.TestCase):
         run = self.refused(2, "max_live_sesions", "max_live_sessions", "max_concurrent_turns")
         self.assertRegex(run.stderr, r"errand-box\.toml:\d+")
 
+    def test_another_account_is_told_so_in_one_line(self):
+        for args in (("creds", "list"), ("try", "hi"), ("serve",), ("setup",), ("sessions", "list"), ("sessions", "prune"),
+                     ("image", "list"), ("image", "verify"), ("status",)):
+            with self.subTest(args=args):
+                result = self.world.run(*args, timeout=60, user=65534, group=65534, extra_groups=[])
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertTrue(result.stderr.startswith("errand-box: "), result.stderr)
+                self.assertNotIn(self.world.model.key, result.stderr)
+
     def test_degraded_not_accepted_refuses_the_service(self):
         if not os.path.exists("/sys/module/apparmor/parameters/enabled"):
             self.world.write_config(accept=())

@@ -239,6 +239,86 @@ test_exposed_creds(Fixture *fixture, gconstpointer data)
     assert_silent(&list);
 }
 
+/* A pipe nobody writes to, a directory, a device: said at once, never waited for. */
+static void
+test_creds_odd_files(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *pipe = g_build_filename(fixture->dir, "pipe", NULL);
+    const char *const files[] = {pipe, fixture->dir, "/dev/zero", "/no/such/file"};
+    const char *const commands[] = {"creds import", "creds set model-key --file"};
+
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(files) * G_N_ELEMENTS(commands); i++) {
+        const char *file = files[i % G_N_ELEMENTS(files)];
+        g_autofree char *line = g_strdup_printf("%s %s", commands[i / G_N_ELEMENTS(files)], file);
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, line);
+        g_assert_cmpint(run.code, ==, 2);
+        g_assert_nonnull(strstr(run.err, file));
+        assert_one_line(&run);
+    }
+    g_assert_false(g_file_test(fixture->creds, G_FILE_TEST_EXISTS));
+}
+
+/* What is wrong with the files handed over is told before the first step. */
+static void
+test_setup_inputs(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *file = g_build_filename(fixture->dir, "in.env", NULL);
+    g_autofree char *pipe = g_build_filename(fixture->dir, "pipe", NULL);
+    static const struct {
+        const char *option;
+        mode_t mode;
+        const char *content; /* NULL: none */
+        const char *says;
+    } rows[] = {
+        {"creds", 0600, NULL, "No such file"},
+        {"creds", 0644, "ERRAND_CHAT_TOKEN=hunter-1\n", "chmod 600"},
+        {"creds", 0600, "ERRAND_CHAT_TOKEN=hunter-1\nERRAND_CHAT_TOKEN=hunter-2\n", "second time"},
+        {"creds", 0600, "hunter-1\n", "line 1"},
+        {"creds", 0600, "ERRAND_NO_SUCH=hunter-1\n", "ERRAND_NO_SUCH"},
+        {"env", 0644, "ERRAND_CHAT_TOKEN=hunter-1\n", "ERRAND_CHAT_TOKEN"},
+        {"env", 0644, "ERRAND_CHAT_ALLOWED_USER_IDS=somebody\n", "ERRAND_CHAT_ALLOWED_USER_IDS"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *line = g_strdup_printf("setup --plan --%s %s", rows[i].option, file);
+        unlink(file);
+        if (rows[i].content != NULL) {
+            eb_test_write_file(file, rows[i].content);
+            g_assert_cmpint(chmod(file, rows[i].mode), ==, 0);
+        }
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, line);
+        g_assert_cmpint(run.code, ==, 2);
+        g_assert_cmpstr(run.out, ==, "");
+        g_assert_nonnull(strstr(run.err, rows[i].says));
+        assert_one_line(&run);
+        assert_silent(&run);
+    }
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    g_autofree char *line = g_strconcat("setup --plan --creds ", pipe, NULL);
+    g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, line);
+    g_assert_cmpint(run.code, ==, 2);
+    g_assert_nonnull(strstr(run.err, "not a regular file"));
+}
+
+/* The backend's own reason, once. */
+static void
+test_no_backend(Fixture *fixture, gconstpointer data)
+{
+    const char *const lines[] = {"image list", "image verify"};
+
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(fixture->config, &text, NULL, NULL));
+    g_autofree char *more = g_strconcat(text, "[plugin.incus]\nsocket = \"/no/such/socket\"\n", NULL);
+    eb_test_write_file(fixture->config, more);
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, lines[i]);
+        g_assert_cmpint(run.code, !=, 0);
+        g_assert_nonnull(strstr(run.err, "/no/such/socket"));
+        assert_one_line(&run);
+    }
+}
+
 static void
 test_no_service(Fixture *fixture, gconstpointer data)
 {
@@ -275,6 +355,10 @@ test_try_refused(Fixture *fixture, gconstpointer data)
     JsonObject *end = parse(&json, &node);
     g_assert_cmpstr(eb_json_get_string(end, "event"), ==, "end");
     g_assert_cmpstr(eb_json_get_string(end, "stop_reason"), ==, "error");
+    JsonObject *ms = eb_json_get_object(end, "ms");
+    g_assert_cmpint(eb_json_get_int(ms, "guest", -1), ==, 0);
+    g_assert_cmpint(eb_json_get_int(ms, "agent", -1), ==, 0);
+    g_assert_cmpint(eb_json_get_int(ms, "turn", -1), ==, 0);
     g_auto(EbTestRun) empty = eb_test_run_program(fixture->config, "  \n", "try -");
     g_assert_cmpint(empty.code, ==, 2);
     g_assert_nonnull(strstr(empty.err, "empty"));
@@ -293,6 +377,9 @@ main(int argc, char **argv)
     ADD("creds", test_creds);
     ADD("creds-import", test_creds_import);
     ADD("exposed-creds", test_exposed_creds);
+    ADD("creds-odd-files", test_creds_odd_files);
+    ADD("setup-inputs", test_setup_inputs);
+    ADD("no-backend", test_no_backend);
     ADD("no-service", test_no_service);
     ADD("try-refused", test_try_refused);
     return g_test_run();

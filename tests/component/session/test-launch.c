@@ -70,7 +70,7 @@ test_bad_input(void)
     fails(f, "{\"project\":\"../up\"}", EB_ERROR_INVALID, "project.name", "no project name");
     fails(f, "{\"project\":\"a/b\"}", EB_ERROR_INVALID, "project.name", NULL);
     fails(f, "{\"project\":\"h\xc3\xa9\"}", EB_ERROR_INVALID, "project.name", NULL);
-    fails(f, "{\"agent\":\"big\"}", EB_ERROR_CONFIG, "agent.memory-floor", "at least 4096 MiB");
+    fails(f, "{\"agent\":\"big\"}", EB_ERROR_CONFIG, "agent.memory-floor", "at least 4 GiB");
     fails(f, "{\"agent\":\"foreign\"}", EB_ERROR_CONFIG, "provider.kind", "of kind openai");
     fails(f, "{\"provider\":\"other\"}", EB_ERROR_CONFIG, "provider.unknown", "other");
     fails(f, "{\"agent\":\"missing\"}", EB_ERROR_NOT_FOUND, "agent.not-installed", "not installed in the guest image");
