@@ -156,6 +156,7 @@ eb_cli_exit_code(const GError *error)
     case EB_ERROR_UNAUTHENTICATED:
     case EB_ERROR_NOT_SUPPORTED:
     case EB_ERROR_CONFIG:
+    case EB_ERROR_INTEGRITY: /* what is damaged stays so: a supervisor that started it again would never end */
         return EB_EXIT_REFUSED;
     case EB_ERROR_DEGRADED:
         return EB_EXIT_DEGRADED;
@@ -169,7 +170,6 @@ eb_cli_exit_code(const GError *error)
     case EB_ERROR_CANCELLED:
     case EB_ERROR_UNAVAILABLE:
     case EB_ERROR_PROTOCOL:
-    case EB_ERROR_INTEGRITY:
         break;
     }
     return EB_EXIT_FAILED;

@@ -96,6 +96,28 @@ class BadInput(unittest.TestCase):
                 self.assertTrue(result.stderr.startswith("errand-box: "), result.stderr)
                 self.assertNotIn(self.world.model.key, result.stderr)
 
+    def test_damaged_database_is_refused_and_left_alone(self):
+        path = os.path.join(self.world.state, "state.db")
+        kept = os.path.exists(path)
+        if kept:
+            os.rename(path, path + ".kept")
+        damaged = b"no database at all\n" * 1000
+        with open(path, "wb") as file:
+            file.write(damaged)
+        state = os.stat(self.world.state)
+        os.chown(path, state.st_uid, state.st_gid)
+        try:
+            result = self.world.run("serve", timeout=60)
+            # Not 1: a supervisor starts that again, for ever.
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(path, result.stderr)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), damaged)
+        finally:
+            os.unlink(path)
+            if kept:
+                os.rename(path + ".kept", path)
+
     def test_degraded_not_accepted_refuses_the_service(self):
         if not os.path.exists("/sys/module/apparmor/parameters/enabled"):
             self.world.write_config(accept=())
