@@ -84,6 +84,8 @@ path_is_plain(const char *path, gsize length)
             if (others == 0 && (dots == 1 || dots == 2))
                 return FALSE;
             dots = others = 0;
+        } else if (c == ';' && others == 0 && (dots == 1 || dots == 2)) {
+            return FALSE; /* servers that take ";..." for a parameter of the segment see the dots alone */
         } else if (c == '.') {
             dots++;
         } else {
