@@ -19,7 +19,8 @@
 
 #define MAX_BODY ((gsize)32 * 1024 * 1024)
 #define CUT_AFTER_MS 100
-#define LOGGED_USER 200 /* characters of a user's message in the log */
+#define SOCKET_KEY "eb-socket" /* of a client's address: its socket (unowned), there until the exchange is finished */
+#define LOGGED_USER 200        /* characters of a user's message in the log */
 
 static int opt_key_fd = -1;
 static char *opt_log;
@@ -145,7 +146,8 @@ static gboolean
 break_connection(gpointer user_data)
 {
     Exchange *exchange = user_data;
-    GSocket *socket = exchange->gone ? NULL : soup_server_message_get_socket(exchange->message);
+    GSocketAddress *remote = exchange->gone ? NULL : soup_server_message_get_remote_address(exchange->message);
+    GSocket *socket = remote != NULL ? g_object_get_data(G_OBJECT(remote), SOCKET_KEY) : NULL;
 
     if (socket != NULL)
         g_socket_shutdown(socket, TRUE, TRUE, NULL);
@@ -446,12 +448,28 @@ on_stdin(int fd, GIOCondition condition, gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+/* The server's own listener of libsoup 3.2 never lets go of a socket it accepted. */
 static gboolean
-set_up(Standin *standin, SoupServer *server, GError **error)
+on_incoming(GSocketService *service, GSocketConnection *connection, GObject *source, gpointer server)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSocketAddress) local = g_socket_connection_get_local_address(connection, &error);
+    g_autoptr(GSocketAddress) remote =
+        local != NULL ? g_socket_connection_get_remote_address(connection, &error) : NULL;
+
+    if (remote != NULL)
+        g_object_set_data(G_OBJECT(remote), SOCKET_KEY, g_socket_connection_get_socket(connection));
+    if (remote == NULL || !soup_server_accept_iostream(server, G_IO_STREAM(connection), local, remote, &error))
+        g_message("a connection was dropped: %s", error->message);
+    return TRUE;
+}
+
+static gboolean
+set_up(Standin *standin, SoupServer *server, GSocketService *service, GError **error)
 {
     g_autoptr(GInetAddress) loopback = g_inet_address_new_loopback(G_SOCKET_FAMILY_IPV4);
     g_autoptr(GSocketAddress) address = g_inet_socket_address_new(loopback, (guint16)opt_port);
-    GSList *uris;
+    g_autoptr(GSocketAddress) bound = NULL;
 
     if (opt_key_fd >= 0) {
         standin->key = eb_secret_new_from_fd("stand-in key", opt_key_fd, error);
@@ -466,12 +484,12 @@ set_up(Standin *standin, SoupServer *server, GError **error)
         }
     }
     soup_server_add_handler(server, NULL, on_request, standin, NULL);
-    if (!soup_server_listen(server, address, 0, error))
+    g_signal_connect(service, "incoming", G_CALLBACK(on_incoming), server);
+    if (!g_socket_listener_add_address(G_SOCKET_LISTENER(service), address, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP,
+                                       NULL, &bound, error))
         return FALSE;
-    uris = soup_server_get_uris(server);
-    printf("{\"port\":%d}\n", g_uri_get_port(uris->data));
+    printf("{\"port\":%u}\n", g_inet_socket_address_get_port(G_INET_SOCKET_ADDRESS(bound)));
     fflush(stdout);
-    g_slist_free_full(uris, (GDestroyNotify)g_uri_unref);
     return TRUE;
 }
 
@@ -481,6 +499,7 @@ main(int argc, char **argv)
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     g_autoptr(SoupServer) server = soup_server_new("server-header", "eb-model-standin", NULL);
+    g_autoptr(GSocketService) service = g_socket_service_new();
     g_autoptr(GError) error = NULL;
     Standin standin = {0};
 
@@ -491,7 +510,7 @@ main(int argc, char **argv)
     }
     if (opt_root == NULL)
         opt_root = g_strdup("/workspace");
-    if (!set_up(&standin, server, &error)) {
+    if (!set_up(&standin, server, service, &error)) {
         fprintf(stderr, "eb-model-standin: %s\n", error->message);
         return 1;
     }
@@ -500,6 +519,8 @@ main(int argc, char **argv)
     if (opt_until_eof)
         g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_stdin, loop);
     g_main_loop_run(loop);
+    g_socket_service_stop(service);
+    g_socket_listener_close(G_SOCKET_LISTENER(service));
     soup_server_disconnect(server);
     g_clear_pointer(&standin.key, eb_secret_unref);
     if (standin.log != NULL)
