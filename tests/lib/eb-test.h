@@ -6,7 +6,11 @@
 G_BEGIN_DECLS
 
 /** EB_TEST_DEADLINE_MS: how long a helper waits before the test fails; generous, for slow and sanitized runs. */
+#ifdef __SANITIZE_ADDRESS__
+#define EB_TEST_DEADLINE_MS 300000
+#else
 #define EB_TEST_DEADLINE_MS 60000
+#endif
 
 /**
  * eb_test_init: g_test_init() for TAP, with criticals fatal, fatal warnings left to each test, the seed of the run

@@ -128,9 +128,10 @@ def turn(session, text):
         sys.stderr.write("panic: the scripted end\n")
         sys.stderr.flush()
         os._exit(3)
-    elif verb == "nap":
-        time.sleep(float(rest))
-        say(session, "rested")
+    elif verb == "gate":
+        while not os.path.exists(os.path.join(store, rest)):
+            time.sleep(0.02)
+        say(session, "through")
     return "end_turn"
 
 

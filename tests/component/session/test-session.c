@@ -244,6 +244,16 @@ test_resume_unknown(void)
     eb_session_fixture_assert_nothing(f);
 }
 
+/* One is told to wait for a session, one for a turn: everything is as full as it gets. */
+static gboolean
+all_places_told(gpointer user_data)
+{
+    EbSessionFixture *f = user_data;
+    g_autofree char *notices = eb_fake_chat_said(f->chat, EB_CHAT_POST_NOTICE);
+    return strstr(notices, "waiting for a free session, position 1") != NULL &&
+           strstr(notices, "waiting for a free turn, position 1") != NULL;
+}
+
 static void
 test_queue_and_places(void)
 {
@@ -252,12 +262,13 @@ test_queue_and_places(void)
     eb_session_fixture_open(f);
     for (guint i = 0; i < 3; i++) {
         g_autofree char *thread = g_strdup_printf("t%u", i);
-        eb_fake_chat_say(f->chat, thread, "nap 0.2", NULL);
+        eb_fake_chat_say(f->chat, thread, "gate open", NULL);
     }
+    eb_test_run_until(all_places_told, f);
+    g_assert_cmpuint(f->turns_ended, ==, 0);
+    g_autofree char *gate = g_build_filename(f->backend->dir, "..", "agent-sessions", "open", NULL);
+    eb_test_write_file(gate, "");
     eb_session_fixture_wait_turns(f, 2);
-    g_autofree char *notices = eb_fake_chat_said(f->chat, EB_CHAT_POST_NOTICE);
-    g_assert_nonnull(strstr(notices, "waiting for a free session, position 1"));
-    g_assert_nonnull(strstr(notices, "waiting for a free turn, position 1"));
     g_autoptr(JsonNode) status = eb_session_manager_status_json(f->manager);
     g_assert_cmpint(eb_json_get_int(json_node_get_object(status), "waiting_sessions", -1), ==, 1);
     g_signal_emit_by_name(f->chat, "interrupt", "t0", 2);
