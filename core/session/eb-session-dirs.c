@@ -39,6 +39,34 @@ set_errno_error(GError **error, const char *what, const char *path)
                  what, path, g_strerror(saved));
 }
 
+/* An agent owns these directories as well and may forbid everybody to list them, which ends nothing but its own use of
+ * them. The chmod goes through a descriptor of the directory itself, so it cannot meet a link. */
+static int
+open_existing(int parent, const char *name, guint32 uid, GError **error)
+{
+    char self[64];
+    struct stat info;
+    int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0) {
+        set_errno_error(error, "open the directory", name);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    g_snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    int opened = -1;
+    if (info.st_uid != uid)
+        eb_set_error(error, EB_ERROR_DENIED, "session.directory",
+                     "the directory %s belongs to uid %u, not to uid %u of the service: only root can give it back",
+                     name, (guint)info.st_uid, uid);
+    else if ((info.st_mode & S_IRWXU) != S_IRWXU && chmod(self, (info.st_mode & 0777) | S_IRWXU) < 0)
+        set_errno_error(error, "allow the directory", name);
+    else if ((opened = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        set_errno_error(error, "open the directory", name);
+    close(fd);
+    return opened;
+}
+
 /* Opens @name below @parent, made with @mode when missing. Never through a link; must belong to @uid. */
 static int
 open_made(int parent, const char *name, mode_t mode, guint32 uid, guint32 gid, gboolean *made, GError **error)
@@ -48,24 +76,19 @@ open_made(int parent, const char *name, mode_t mode, guint32 uid, guint32 gid, g
         set_errno_error(error, "make the directory", name);
         return -1;
     }
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = fresh ? openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                   : open_existing(parent, name, uid, error);
     if (fd < 0) {
-        set_errno_error(error, "open the directory", name);
+        if (fresh)
+            set_errno_error(error, "open the directory", name);
         return -1;
     }
-    struct stat info;
     gboolean ok = TRUE;
     if (fresh)
         /* The umask may have taken bits away. */
         ok = fchmod(fd, mode) == 0 && (geteuid() != 0 || fchown(fd, uid, gid) == 0);
-    if (!ok || fstat(fd, &info) < 0) {
+    if (!ok) {
         set_errno_error(error, "prepare the directory", name);
-        close(fd);
-        return -1;
-    }
-    if (info.st_uid != uid) {
-        eb_set_error(error, EB_ERROR_DENIED, "session.directory",
-                     "the directory %s belongs to uid %u, not to uid %u of the service", name, (guint)info.st_uid, uid);
         close(fd);
         return -1;
     }
