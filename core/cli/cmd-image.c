@@ -164,6 +164,7 @@ build(Run *self)
     const char *cache = eb_cli_args_value(args, "cache");
     g_autoptr(GSource) on_int = g_unix_signal_source_new(SIGINT);
     g_autoptr(GSource) on_term = g_unix_signal_source_new(SIGTERM);
+    g_autoptr(GSource) on_hup = g_unix_signal_source_new(SIGHUP);
     gboolean import = !eb_cli_args_flag(args, "no-import");
 
     if (import && !open_backend(self))
@@ -176,6 +177,8 @@ build(Run *self)
     g_source_attach(on_int, NULL);
     g_source_set_callback(on_term, on_interrupt, self, NULL);
     g_source_attach(on_term, NULL);
+    g_source_set_callback(on_hup, on_interrupt, self, NULL);
+    g_source_attach(on_hup, NULL);
     if (import)
         eb_image_ensure_async(self->paths, self->backend, self->alias, (const char *const *)agents, cache, on_progress,
                               self, self->cancellable, on_ensured, self);
@@ -185,6 +188,7 @@ build(Run *self)
     eb_cli_wait(self->cli, &self->done);
     g_source_destroy(on_int);
     g_source_destroy(on_term);
+    g_source_destroy(on_hup);
     return report(self, "image build");
 }
 

@@ -2,6 +2,8 @@
 #include "core/cli/eb-cli-commands.h"
 #include "core/provision/eb-setup.h"
 
+#include <glib-unix.h>
+#include <signal.h>
 #include <string.h>
 
 #define START_MS 15000
@@ -10,6 +12,12 @@ typedef struct {
     EbCli *cli;
     gint64 start;
 } Screen;
+
+/* What the setup's callbacks get. */
+typedef struct {
+    EbCli *cli;
+    GCancellable *cancellable;
+} Caller;
 
 static const char *
 color_of(EbSetupResult result)
@@ -75,7 +83,7 @@ static EbContainerBackend *
 open_backend(gpointer user_data, GError **error)
 {
     static const char *const ONLY[] = {"container-backend", NULL};
-    EbCli *cli = user_data;
+    EbCli *cli = ((Caller *)user_data)->cli;
     EbConfig *config = eb_cli_get_config(cli, error);
     EbPluginRegistry *registry = config != NULL ? eb_cli_get_registry(cli, ONLY, NULL, NULL, error) : NULL;
     const char *name = config != NULL ? eb_config_get_session(config)->backend : NULL;
@@ -103,10 +111,33 @@ open_backend(gpointer user_data, GError **error)
     return NULL;
 }
 
+static gboolean
+on_interrupt(gpointer user_data)
+{
+    g_printerr("interrupted: taking back what was begun\n");
+    g_cancellable_cancel(user_data);
+    return G_SOURCE_CONTINUE;
+}
+
+/* Only while the image is made is there something to take back; all other steps may be cut off anywhere, and there a
+ * signal has its usual effect. */
 static void
 wait_done(const gboolean *done, gpointer user_data)
 {
-    eb_cli_wait(user_data, done);
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
+    Caller *caller = user_data;
+    GSource *sources[G_N_ELEMENTS(SIGNALS)];
+
+    for (guint i = 0; i < G_N_ELEMENTS(SIGNALS); i++) {
+        sources[i] = g_unix_signal_source_new(SIGNALS[i]);
+        g_source_set_callback(sources[i], on_interrupt, caller->cancellable, NULL);
+        g_source_attach(sources[i], NULL);
+    }
+    eb_cli_wait(caller->cli, done);
+    for (guint i = 0; i < G_N_ELEMENTS(SIGNALS); i++) {
+        g_source_destroy(sources[i]);
+        g_source_unref(sources[i]);
+    }
 }
 
 int
@@ -115,6 +146,8 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
     EbCliArgs *args = eb_cli_get_args(cli);
     g_autoptr(GError) error = NULL;
     g_autoptr(EbSetup) setup = NULL;
+    g_autoptr(GCancellable) cancellable = g_cancellable_new();
+    Caller caller = {.cli = cli, .cancellable = cancellable};
     Screen screen = {.cli = cli, .start = g_get_monotonic_time()};
     EbSetupOptions options = {.config_file = eb_cli_get_config_file(cli),
                               .creds_file = eb_cli_args_value(args, "creds"),
@@ -122,7 +155,8 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
                               .plan = eb_cli_args_flag(args, "plan"),
                               .open_backend = open_backend,
                               .wait = wait_done,
-                              .backend_data = cli};
+                              .backend_data = &caller,
+                              .cancellable = cancellable};
     gboolean ok;
 
     options.config = eb_cli_get_config(cli, &error);

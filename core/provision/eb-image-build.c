@@ -17,6 +17,7 @@
 #define LOCK_POLL_US 200000
 #define LOCK_WAIT_S 3600
 #define PARTIAL "partial-"
+#define PARTIAL_TRIES 5
 
 /* One build. */
 typedef struct {
@@ -25,7 +26,8 @@ typedef struct {
     char **agents;
     char *cache_dir;
     EbImageRecipe *recipe;
-    char *partial; /* (nullable): directory being filled; removed at the end if it still exists */
+    char *partial;    /* (nullable): directory being filled; gone at the end of the build */
+    int partial_lock; /* -1, or the directory itself, locked as long as it is being filled */
 } Build;
 
 void
@@ -47,6 +49,8 @@ build_free(gpointer data)
     g_free(self->cache_dir);
     g_clear_pointer(&self->recipe, eb_image_recipe_free);
     g_free(self->partial);
+    if (self->partial_lock >= 0)
+        close(self->partial_lock);
     g_free(self);
 }
 
@@ -213,7 +217,23 @@ files_in(const char *dir, gboolean built)
     return files;
 }
 
-/* With the lock held nobody else is building: every partial directory is a dead build's. */
+/* The directory @path itself, locked: -1 while another process fills it, or when it is no directory (any more). */
+static int
+lock_directory(const char *path)
+{
+    struct stat opened, named;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+        opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* A build that was killed leaves its directory behind, but not the lock on it. */
 static void
 remove_dead_builds(const char *cache_dir)
 {
@@ -223,8 +243,31 @@ remove_dead_builds(const char *cache_dir)
         if (!g_str_has_prefix(name, PARTIAL))
             continue;
         g_autofree char *path = g_build_filename(cache_dir, name, NULL);
+        int lock = lock_directory(path);
+        if (lock < 0)
+            continue;
         eb_image_job_remove_tree(path);
+        close(lock);
     }
+}
+
+/* Makes the partial directory and locks it: whoever cleans leaves it alone, even with the cache's lock file removed. */
+static gboolean
+begin_partial(Build *self, GError **error)
+{
+    for (guint tries = 0; tries < PARTIAL_TRIES; tries++) {
+        g_free(self->partial);
+        self->partial = g_build_filename(self->cache_dir, PARTIAL "XXXXXX", NULL);
+        if (g_mkdtemp(self->partial) == NULL) {
+            eb_set_error(error, EB_ERROR_FAILED, "image.cache", "%s: %s", self->partial, g_strerror(errno));
+            return FALSE;
+        }
+        self->partial_lock = lock_directory(self->partial);
+        if (self->partial_lock >= 0)
+            return TRUE;
+    }
+    eb_set_error(error, EB_ERROR_BUSY, "image.cache", "%s is being cleaned by another build", self->cache_dir);
+    return FALSE;
 }
 
 static EbImageFiles *
@@ -235,11 +278,8 @@ build_locked(Build *self, const char *final, GError **error)
     remove_dead_builds(self->cache_dir);
     if (!check_host(self, error))
         return NULL;
-    self->partial = g_build_filename(self->cache_dir, PARTIAL "XXXXXX", NULL);
-    if (g_mkdtemp(self->partial) == NULL) {
-        eb_set_error(error, EB_ERROR_FAILED, "image.cache", "%s: %s", self->partial, g_strerror(errno));
+    if (!begin_partial(self, error))
         return NULL;
-    }
     self->job.log_path = g_build_filename(self->partial, "log", NULL);
     g_autofree char *root = g_build_filename(self->partial, "root", NULL);
     gboolean made = make_image(self, root, error);
@@ -322,6 +362,7 @@ eb_image_build_async(EbPaths *paths, const char *const *agents, const char *cach
     Build *self = g_new0(Build, 1);
 
     g_task_set_source_tag(task, eb_image_build_async);
+    self->partial_lock = -1;
     self->paths = g_object_ref(paths);
     self->agents = g_strdupv((char **)agents);
     self->cache_dir = cache_dir != NULL ? g_strdup(cache_dir) : eb_image_default_cache();

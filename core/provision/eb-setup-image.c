@@ -67,7 +67,8 @@ check_image(EbSetup *self, EbFindings *findings, GError **error)
         eb_findings_note(findings, "no container backend was asked");
         return TRUE;
     }
-    eb_image_check_async(self->options.paths, backend, self->image, NULL, CHECK_MS, NULL, on_ready, &wait);
+    eb_image_check_async(self->options.paths, backend, self->image, NULL, CHECK_MS, self->options.cancellable, on_ready,
+                         &wait);
     ok = eb_image_check_finish(wait_for(&wait), &current, &detail, &failure);
     g_object_unref(wait.result);
     if (!ok && !self->options.plan) {
@@ -92,8 +93,8 @@ apply_image(EbSetup *self, EbFindings *findings, GError **error)
 
     if (!get_backend(self, &backend, error))
         return FALSE;
-    eb_image_ensure_async(self->options.paths, backend, self->image, NULL, NULL, on_progress, &wait, NULL, on_ready,
-                          &wait);
+    eb_image_ensure_async(self->options.paths, backend, self->image, NULL, NULL, on_progress, &wait,
+                          self->options.cancellable, on_ready, &wait);
     ok = eb_image_ensure_finish(wait_for(&wait), &changed, &detail, error);
     g_object_unref(wait.result);
     return ok;

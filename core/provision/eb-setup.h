@@ -42,6 +42,7 @@ typedef struct {
     /** wait: runs the program's main loop until *@done; needed with open_backend. */
     void (*wait)(const gboolean *done, gpointer backend_data);
     gpointer backend_data;
+    GCancellable *cancellable; /* (nullable): ends the building of the image, the one long step */
 } EbSetupOptions;
 
 /**
