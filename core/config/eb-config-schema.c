@@ -43,6 +43,8 @@ static const EbConfigKey keys[] = {
      .doc = "inotify instances in a guest, 0 = the backend's default"},
     {"session", "disk", EB_KIND_SIZE, "5GiB", 256 * MIB, 16384 * GIB, .doc = "root file system of a guest"},
     {"session", "tmp", EB_KIND_SIZE, "512MiB", 1 * MIB, 1024 * GIB, .doc = "/tmp of a guest (memory)"},
+    {"session", "containers", EB_KIND_BOOL, "false",
+     .doc = "rootless containers inside a guest (podman); leaves its set-uid programs newuidmap and newgidmap working"},
     {"session", "idle", EB_KIND_DURATION, "30min", 10 * SECOND, 7 * 24 * HOUR,
      .doc = "without a turn for this long a guest is put away"},
     {"session", "startup", EB_KIND_DURATION, "60s", 5 * SECOND, HOUR,

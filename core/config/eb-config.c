@@ -214,6 +214,7 @@ fill_session(EbConfig *self)
     session->cpus = get_number(self, "session", "cpus");
     session->pids = get_number(self, "session", "pids");
     session->inotify = get_number(self, "session", "inotify");
+    eb_config_section_get_bool(table_of(self, "session"), "containers", FALSE, &session->containers, NULL);
     session->idle_ms = get_amount(self, "session", "idle");
     session->startup_ms = get_amount(self, "session", "startup");
     session->question_ms = get_amount(self, "session", "question");

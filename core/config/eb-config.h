@@ -22,7 +22,8 @@ typedef struct {
     guint64 memory, disk, tmp; /* bytes */
     guint cpus, pids, inotify;
     guint64 idle_ms, startup_ms, question_ms, abort_ms, grace_ms;
-    guint pool_size; /* [session] pool: warm guests, 0 = none */
+    gboolean containers; /* rootless containers inside the guest */
+    guint pool_size;     /* [session] pool: warm guests, 0 = none */
     guint max_live, max_turns, max_queue;
     guint64 max_queue_wait_ms;
     char *egress_mode; /* proxy | none */

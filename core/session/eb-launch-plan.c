@@ -125,7 +125,7 @@ eb_launch_plan_spec(EbGuest *guest)
     const EbSessionConfig *config = eb_config_get_session(parts->config);
     EbContainerSpec *spec = eb_container_spec_new(guest->instance, parts->image);
     spec->ephemeral = TRUE;
-    spec->nesting = FALSE;
+    spec->nesting = config->containers;
     spec->memory_bytes = config->memory;
     spec->cpus = config->cpus;
     spec->pids = config->pids;
@@ -183,9 +183,12 @@ eb_launch_plan_exec(const EbLaunchPlan *self, EbConfig *config, GError **error)
     g_autofree char *shm = g_strdup_printf("%" G_GUINT64_FORMAT, MIN(MAX_SHM_BYTES, session->memory / 8));
     const char *const head[] = {
         EB_GUEST_RUN "/launch", "--relay", port, "--tmp", tmp, "--shm", shm, "--home", EB_GUEST_HOME, "--cwd",
-        EB_GUEST_WORKSPACE,     "--lease", "--", NULL};
+        EB_GUEST_WORKSPACE,     "--lease", NULL};
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_strv_builder_addv(builder, (const char **)head);
+    if (session->containers)
+        g_strv_builder_add(builder, "--containers");
+    g_strv_builder_add(builder, "--");
     g_strv_builder_addv(builder, (const char **)command);
     g_auto(GStrv) argv = g_strv_builder_end(builder);
     EbExecSpec *spec = eb_exec_spec_new((const char *const *)argv);

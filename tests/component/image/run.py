@@ -113,7 +113,7 @@ def interrupted(place, how, whole_group):
 def fails(place, *words):
     process = place.build()
     _, errors = end(process)
-    assert process.returncode != 0
+    assert process.returncode != 0, "it should have failed"
     last = errors.strip().splitlines()[-1]
     for word in words:
         assert word in last, last
