@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
 #include "core/provision/eb-image-ensure.h"
+#include "core/provision/eb-image-recipe.h"
+#include "core/provision/eb-image-trial.h"
 
 #include <glib-unix.h>
 #include <signal.h>
@@ -8,6 +10,7 @@
 
 #define START_DEADLINE_MS 15000
 #define INFO_DEADLINE_MS 15000
+#define N_SIGNALS 3
 
 /* One run of the command. */
 typedef struct {
@@ -22,6 +25,7 @@ typedef struct {
     char *detail;
     GPtrArray *images;
     GError *error;
+    GSource *signals[N_SIGNALS];
 } Run;
 
 static void
@@ -107,6 +111,24 @@ on_interrupt(gpointer user_data)
     return G_SOURCE_CONTINUE;
 }
 
+/* While something is under way that can be taken back. */
+static void
+watch_signals(Run *self, gboolean watch)
+{
+    static const int signals[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (guint i = 0; i < N_SIGNALS; i++) {
+        if (watch) {
+            self->signals[i] = g_unix_signal_source_new(signals[i]);
+            g_source_set_callback(self->signals[i], on_interrupt, self, NULL);
+            g_source_attach(self->signals[i], NULL);
+        } else {
+            g_source_destroy(self->signals[i]);
+            g_clear_pointer(&self->signals[i], g_source_unref);
+        }
+    }
+}
+
 static void
 on_ensured(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -143,7 +165,8 @@ report(Run *self, const char *what)
         json_node_take_object(node, object);
         eb_cli_print_json(self->cli, node);
     } else {
-        eb_cli_print(self->cli, "%s%s\n", self->detail, self->changed ? "" : " (nothing to do)");
+        eb_cli_print(self->cli, "%s%s\n", self->detail,
+                     self->changed || strcmp(what, "image verify") == 0 ? "" : " (nothing to do)");
     }
     return EB_EXIT_OK;
 }
@@ -162,9 +185,6 @@ build(Run *self)
     EbCliArgs *args = eb_cli_get_args(self->cli);
     g_auto(GStrv) agents = agents_asked_for(self->cli);
     const char *cache = eb_cli_args_value(args, "cache");
-    g_autoptr(GSource) on_int = g_unix_signal_source_new(SIGINT);
-    g_autoptr(GSource) on_term = g_unix_signal_source_new(SIGTERM);
-    g_autoptr(GSource) on_hup = g_unix_signal_source_new(SIGHUP);
     gboolean import = !eb_cli_args_flag(args, "no-import");
 
     if (import && !open_backend(self))
@@ -173,12 +193,7 @@ build(Run *self)
         self->paths = eb_cli_get_paths(self->cli, &self->error);
     if (self->paths == NULL)
         return eb_cli_fail(self->cli, "image build", self->error);
-    g_source_set_callback(on_int, on_interrupt, self, NULL);
-    g_source_attach(on_int, NULL);
-    g_source_set_callback(on_term, on_interrupt, self, NULL);
-    g_source_attach(on_term, NULL);
-    g_source_set_callback(on_hup, on_interrupt, self, NULL);
-    g_source_attach(on_hup, NULL);
+    watch_signals(self, TRUE);
     if (import)
         eb_image_ensure_async(self->paths, self->backend, self->alias, (const char *const *)agents, cache, on_progress,
                               self, self->cancellable, on_ensured, self);
@@ -186,9 +201,7 @@ build(Run *self)
         eb_image_build_async(self->paths, (const char *const *)agents, cache, on_progress, self, self->cancellable,
                              on_built, self);
     eb_cli_wait(self->cli, &self->done);
-    g_source_destroy(on_int);
-    g_source_destroy(on_term);
-    g_source_destroy(on_hup);
+    watch_signals(self, FALSE);
     return report(self, "image build");
 }
 
@@ -201,16 +214,30 @@ on_info(GObject *source, GAsyncResult *result, gpointer user_data)
     self->done = TRUE;
 }
 
+/* "current" or "stale" against the recipe with the image's own agents; "foreign": not one of ours. */
+static const char *
+recipe_state(Run *self, const char *digest, const char *agents)
+{
+    if (digest == NULL || agents == NULL)
+        return "foreign";
+    g_auto(GStrv) names = eb_image_agent_names(agents);
+    g_autoptr(EbImageRecipe) recipe = eb_image_recipe_load(self->paths, (const char *const *)names, NULL);
+    return recipe != NULL && strcmp(recipe->digest, digest) == 0 ? "current" : "stale";
+}
+
 static void
 print_image(Run *self, const EbImageInfo *image, JsonArray *array)
 {
     const char *recipe = g_hash_table_lookup(image->properties, "errand.recipe");
     const char *agents = g_hash_table_lookup(image->properties, "errand.agents");
+    const char *state = recipe_state(self, recipe, agents);
 
     if (array == NULL) {
         g_autofree char *size = g_format_size_full(image->size_bytes, G_FORMAT_SIZE_IEC_UNITS);
-        eb_cli_print(self->cli, "%-24s %.12s  %10s  %s\n", image->alias != NULL ? image->alias : "-",
-                     image->fingerprint, size, agents != NULL ? agents : "");
+        g_autoptr(GDateTime) created = g_date_time_new_from_unix_utc(image->created_unix);
+        g_autofree char *day = created != NULL ? g_date_time_format(created, "%Y-%m-%d %H:%M") : g_strdup("-");
+        eb_cli_print(self->cli, "%-24s %.12s  %10s  %s  %-7s  %s\n", image->alias != NULL ? image->alias : "-",
+                     image->fingerprint, size, day, state, agents != NULL ? agents : "");
         return;
     }
     JsonObject *object = json_object_new();
@@ -220,6 +247,7 @@ print_image(Run *self, const EbImageInfo *image, JsonArray *array)
     json_object_set_int_member(object, "created", image->created_unix);
     json_object_set_string_member(object, "recipe", recipe);
     json_object_set_string_member(object, "agents", agents);
+    json_object_set_string_member(object, "state", state);
     json_array_add_object_element(array, object);
 }
 
@@ -256,6 +284,41 @@ on_checked(GObject *source, GAsyncResult *result, gpointer user_data)
     self->done = TRUE;
 }
 
+static void
+on_tried(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Run *self = user_data;
+    char *versions = eb_image_trial_finish(result, &self->error);
+
+    if (versions != NULL) {
+        g_autofree char *head = self->detail;
+        g_autofree char *shown = g_strdup(g_strchomp(versions));
+        self->detail = g_strdup_printf("%s\n%s", head, shown);
+    }
+    g_free(versions);
+    self->done = TRUE;
+}
+
+/* (transfer full): what a session may rely on, and the commands of the agents that the image says it has. */
+static char **
+programs_to_try(Run *self, const EbImageInfo *image)
+{
+    static const char *const always[] = {"git", "rg", "python3", "node", "podman", NULL};
+    g_auto(GStrv) names = eb_image_agent_names(g_hash_table_lookup(image->properties, "errand.agents"));
+    g_autoptr(EbImageRecipe) recipe = eb_image_recipe_load(self->paths, (const char *const *)names, &self->error);
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+
+    g_strv_builder_addv(builder, (const char **)always);
+    for (char **name = recipe != NULL ? recipe->agents : NULL; name != NULL && *name != NULL; name++) {
+        const EbPin *pin = eb_pins_get(recipe->pins, *name, &self->error);
+        for (char **command = pin != NULL ? pin->commands : NULL; command != NULL && *command != NULL; command++) {
+            g_autofree char *word = g_strndup(*command, strcspn(*command, "="));
+            g_strv_builder_add(builder, word);
+        }
+    }
+    return self->error == NULL ? g_strv_builder_end(builder) : NULL;
+}
+
 static int
 verify(Run *self)
 {
@@ -266,6 +329,25 @@ verify(Run *self)
     eb_image_check_async(self->paths, self->backend, self->alias, (const char *const *)agents, INFO_DEADLINE_MS,
                          self->cancellable, on_checked, self);
     eb_cli_wait(self->cli, &self->done);
+    if (self->error != NULL)
+        return eb_cli_fail(self->cli, "the image is not fine", self->error);
+    self->done = FALSE;
+    eb_container_backend_image_info_async(self->backend, self->alias, INFO_DEADLINE_MS, self->cancellable, on_info,
+                                          self);
+    eb_cli_wait(self->cli, &self->done);
+    g_auto(GStrv) programs = self->images != NULL && self->images->len > 0
+                                 ? programs_to_try(self, g_ptr_array_index(self->images, 0))
+                                 : NULL;
+    if (programs == NULL)
+        return eb_cli_fail(self->cli, "the image cannot be verified", self->error);
+    g_autofree char *sessions =
+        g_build_filename(eb_config_get_state_dir(eb_cli_get_config(self->cli, NULL)), "sessions", NULL);
+    self->done = FALSE;
+    watch_signals(self, TRUE);
+    eb_image_trial_async(self->paths, self->backend, self->alias, (const char *const *)programs, sessions,
+                         self->cancellable, on_tried, self);
+    eb_cli_wait(self->cli, &self->done);
+    watch_signals(self, FALSE);
     if (self->error != NULL)
         return eb_cli_fail(self->cli, "the image is not fine", self->error);
     return report(self, "image verify");

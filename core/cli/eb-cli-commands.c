@@ -71,7 +71,7 @@ static const EbCliOption sessions_options[] = {
 static const EbCliVerb image_verbs[] = {
     {"build", "", 0, 0, NULL, "make the guest image and import it"},
     {"list", "", 0, 0, NULL, "images the backend has"},
-    {"verify", "", 0, 0, NULL, "is the image what the recipe made?"},
+    {"verify", "", 0, 0, NULL, "is the image what the recipe makes, and does all of it work in a guest?"},
     {NULL},
 };
 static const EbCliOption image_options[] = {
