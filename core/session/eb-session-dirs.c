@@ -119,7 +119,7 @@ check_space(int fd, const char *path, GError **error)
         return TRUE;
     eb_set_error(error, EB_ERROR_QUOTA, "session.disk-full",
                  "not enough space in %s: %" G_GUINT64_FORMAT " MiB are free, a session needs %" G_GUINT64_FORMAT
-                 " MiB to start (errand-box sessions prune, or free some)",
+                 " MiB to start (free some, or run: errand-box sessions prune)",
                  path, left >> 20, EB_SESSION_MIN_FREE >> 20);
     return FALSE;
 }

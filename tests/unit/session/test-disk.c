@@ -253,7 +253,7 @@ test_full_disk(void)
     EbSessionDirs *dirs = eb_session_dirs_make(&plan, &error);
     g_assert_cmpint(umount2(projects, 0), ==, 0);
     g_assert_null(dirs);
-    eb_test_assert_error(error, EB_ERROR_QUOTA, "session.disk-full", "only 200 MiB are free");
+    eb_test_assert_error(error, EB_ERROR_QUOTA, "session.disk-full", "200 MiB are free");
     g_assert_false(exists(root, "sessions"));
 }
 
