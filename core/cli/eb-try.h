@@ -2,13 +2,12 @@
 #pragma once
 
 #include "core/cli/eb-cli.h"
+#include "core/session/eb-dead-roots.h"
 
 G_BEGIN_DECLS
 
 /** EB_TRY_PROJECT: the project of a `try` that names none. */
 #define EB_TRY_PROJECT "try"
-/** EB_TRY_DIR: below state_dir: one directory an own `try`, with its own lock and database. */
-#define EB_TRY_DIR "try"
 
 /** EbTryRequest: what the command line asks for. Strings are borrowed. */
 typedef struct {

@@ -12,6 +12,10 @@
 #include <pwd.h>
 #include <unistd.h>
 
+/* How long a try waits for its own root: 2 s in all. */
+#define SETTLE_TRIES 20
+#define SETTLE_PAUSE_US 100000
+
 typedef struct {
     EbSessionParts *parts;
     EbSessionManager *manager;
@@ -100,6 +104,25 @@ read_home_id(const char *locks_dir, GError **error)
     return g_steal_pointer(&fresh);
 }
 
+/* Another try may hold the lock of a dead one for the moments it takes to settle it; nobody does so to a service. */
+static EbDirLock *
+take_state_lock(EbSessionParts *parts, GError **error)
+{
+    gboolean service = g_strcmp0(parts->state_root, eb_config_get_state_dir(parts->config)) == 0;
+    for (guint tries = service ? SETTLE_TRIES : 0;; tries++) {
+        GError *local = NULL;
+        EbDirLock *lock = eb_dir_lock_take(parts->state_root, EB_STATE_LOCK_FILE, &local);
+        if (lock != NULL)
+            return lock;
+        if (tries >= SETTLE_TRIES || !g_error_matches(local, EB_ERROR, EB_ERROR_LOCKED)) {
+            g_propagate_error(error, local);
+            return NULL;
+        }
+        g_error_free(local);
+        g_usleep(SETTLE_PAUSE_US); /* in the worker */
+    }
+}
+
 static gboolean
 prepare_ground(EbGround *ground, GError **error)
 {
@@ -108,7 +131,7 @@ prepare_ground(EbGround *ground, GError **error)
         !eb_session_dirs_make_private(parts->state_root, parts->uid, parts->gid, error) ||
         !make_path(parts->locks_dir, parts, error))
         return FALSE;
-    ground->state_lock = eb_dir_lock_take(parts->state_root, EB_STATE_LOCK_FILE, error);
+    ground->state_lock = take_state_lock(parts, error);
     if (ground->state_lock == NULL) {
         g_prefix_error(error, "another errand-box works on this state directory: ");
         return FALSE;

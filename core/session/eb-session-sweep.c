@@ -2,6 +2,7 @@
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-session-sweep.h"
 
+#include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-dirs.h"
 
@@ -189,6 +190,9 @@ clean_disk(GTask *task)
             first = g_steal_pointer(&error);
         g_clear_error(&error);
     }
+    /* Only when their guests are known to be gone: the mounts of a live one are the directories that go. */
+    if (sweep->swept)
+        eb_dead_roots_sweep(eb_config_get_state_dir(sweep->parts->config), root);
     remove_stale_locks(sweep->parts->locks_dir);
     if (first != NULL)
         g_task_return_error(task, first);

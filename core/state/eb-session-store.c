@@ -191,3 +191,40 @@ eb_session_store_load_finish(EbStore *store, GAsyncResult *result, GError **erro
 {
     return eb_store_run_finish(store, result, error);
 }
+
+static gboolean
+settle_rows(sqlite3 *db, const char *reason, GError **error)
+{
+    static const char *const statements[] = {
+        "BEGIN IMMEDIATE",
+        "DELETE FROM event WHERE session IN (SELECT id FROM session WHERE state <> 'ended' AND agent_session IS NULL)",
+        "DELETE FROM session WHERE state <> 'ended' AND agent_session IS NULL",
+        "UPDATE session SET state = 'ended', instance = NULL, run = NULL, end_reason = ?1 WHERE state <> 'ended'",
+        "COMMIT"};
+    for (gsize i = 0; i < G_N_ELEMENTS(statements); i++) {
+        g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, statements[i], error);
+        if (statement == NULL)
+            return FALSE;
+        if (sqlite3_bind_parameter_count(statement) > 0)
+            bind_text(statement, 1, reason);
+        if (!eb_store_step_done(statement, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+GPtrArray *
+eb_session_store_settle_file(const char *path, const char *reason, GError **error)
+{
+    sqlite3 *db = eb_store_open_blocking(path, error);
+    if (db == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func(g_free);
+    sqlite3_stmt *rows = settle_rows(db, reason, error) ? eb_store_prepare(db, "SELECT id FROM session", error) : NULL;
+    gboolean good = rows != NULL;
+    while (good && sqlite3_step(rows) == SQLITE_ROW)
+        g_ptr_array_add(kept, eb_store_column_dup(rows, 0));
+    sqlite3_finalize(rows);
+    sqlite3_close(db);
+    return good ? g_steal_pointer(&kept) : NULL;
+}

@@ -45,6 +45,14 @@ void eb_session_store_remove_async(EbStore *store, const char *id, GCancellable 
 /** eb_session_store_load_async: every record, live ones first, then by last activity. */
 void eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncReadyCallback callback,
                                  gpointer user_data);
+/**
+ * eb_session_store_settle_file:
+ * @path: a database whose owner died; the caller holds that owner's lock
+ *
+ * Live rows become ended with @reason, rows whose agent never had a session go. Blocks: for workers.
+ * Returns: (transfer full) (nullable) (element-type utf8): ids of the rows that stay
+ */
+GPtrArray *eb_session_store_settle_file(const char *path, const char *reason, GError **error);
 /** eb_session_store_finish: for save and remove. */
 gboolean eb_session_store_finish(EbStore *store, GAsyncResult *result, GError **error);
 /** eb_session_store_load_finish: (transfer full) (nullable) (element-type EbSessionRecord) */

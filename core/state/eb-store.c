@@ -181,8 +181,8 @@ migrate(sqlite3 *db, const char *path, GError **error)
     return TRUE;
 }
 
-static sqlite3 *
-open_database(const char *path, GError **error)
+sqlite3 *
+eb_store_open_blocking(const char *path, GError **error)
 {
     /* Made here and not by SQLite, whose default mode follows the umask. */
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -218,7 +218,7 @@ open_in_worker(GTask *task)
 {
     EbStore *self = g_task_get_task_data(task);
     GError *error = NULL;
-    self->db = open_database(self->path, &error);
+    self->db = eb_store_open_blocking(self->path, &error);
     if (self->db == NULL) {
         g_task_return_error(task, error);
         return;

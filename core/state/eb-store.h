@@ -23,6 +23,11 @@ G_DECLARE_FINAL_TYPE(EbStore, eb_store, EB, STORE, GObject)
 void eb_store_open_async(const char *path, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 /** eb_store_open_finish: (transfer full) (nullable) */
 EbStore *eb_store_open_finish(GAsyncResult *result, GError **error);
+/**
+ * eb_store_open_blocking: (nullable): the same checks for a caller that is in a thread of its own; ended with
+ * sqlite3_close().
+ */
+sqlite3 *eb_store_open_blocking(const char *path, GError **error);
 const char *eb_store_get_path(EbStore *self);
 
 /** EbStoreFunc: runs in the store's thread. Returns what run_finish() gives, or sets @error. */

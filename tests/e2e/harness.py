@@ -133,9 +133,9 @@ class World:
     def live_rows(self):
         """Sessions that some database of this world still calls alive."""
         rows = []
-        for path in pathlib.Path(self.state).rglob("*.db"):
+        for path in pathlib.Path(self.state).rglob("state.db"):
             with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
-                rows += database.execute("SELECT id, state FROM sessions WHERE state NOT IN ('ended','idle')").fetchall()
+                rows += database.execute("SELECT id, state FROM session WHERE state NOT IN ('ended','idle')").fetchall()
         return rows
 
     def project(self, name):
