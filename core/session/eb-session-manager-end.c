@@ -5,6 +5,7 @@
 
 #include "core/session/eb-router.h"
 #include "core/session/eb-session-dirs.h"
+#include "core/session/eb-session-sweep.h"
 
 /* Beyond what ending one session may take, all of them end at once. */
 #define CLOSE_SLACK_MS 60000
@@ -137,6 +138,27 @@ finish_close(EbSessionManager *self, GTask *task)
     g_object_unref(task);
 }
 
+static void
+on_last_sweep(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = G_TASK(user_data);
+    g_autoptr(GError) error = NULL;
+    if (!eb_session_sweep_guests_finish(result, NULL, &error))
+        eb_debug("guests of dead runs are left to the next start: %s", error->message);
+    finish_close(g_task_get_source_object(task), task);
+}
+
+/* A short run, like a try, lives for less than one round of the sweep; what a run killed beside it had asked for may
+ * have come to be meanwhile. @task: (transfer full) */
+static void
+sweep_and_finish(EbSessionManager *self, GTask *task)
+{
+    if (self->swept && !self->sweeping)
+        eb_session_sweep_guests_async(self->parts, NULL, NULL, on_last_sweep, task);
+    else
+        finish_close(self, task);
+}
+
 void
 eb_session_manager_wake_waits(EbSessionManager *self)
 {
@@ -151,7 +173,7 @@ eb_session_manager_wake_waits(EbSessionManager *self)
         }
         g_ptr_array_steal_index(self->waits, i);
         if (wait->id == NULL)
-            finish_close(self, task);
+            sweep_and_finish(self, task);
         else if (wait->remove && g_hash_table_contains(self->records, wait->id))
             remove_session(self, task);
         else {
@@ -209,6 +231,10 @@ eb_session_manager_close_async(EbSessionManager *self, GCancellable *cancellable
         return;
     }
     self->closing = TRUE;
+    if (self->sweep_timer != NULL) {
+        g_source_destroy(self->sweep_timer);
+        g_clear_pointer(&self->sweep_timer, g_source_unref);
+    }
     for (guint i = 0; i < self->routers->len; i++)
         eb_router_close(self->routers->pdata[i]);
     const EbSessionConfig *config = eb_config_get_session(self->parts->config);

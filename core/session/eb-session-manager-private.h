@@ -24,6 +24,7 @@ struct _EbSessionManager {
     gboolean sweeping;
     gboolean closing;
     GSource *close_timer;
+    GSource *sweep_timer; /* a creation that a killed run had asked for may end after the sweep at start */
 };
 
 /**
@@ -46,7 +47,9 @@ void eb_session_manager_note_error(EbSessionManager *self, const char *text);
 /** eb_session_manager_resolve: (transfer full) (nullable): the one id that is, begins or ends with @text. */
 char *eb_session_manager_resolve(EbSessionManager *self, const char *text, GError **error);
 
-/** eb_session_manager_connect_backend: follows its events from now on. */
+/** EB_MANAGER_SWEEP_S: seconds between two looks for guests that no live run has. */
+#define EB_MANAGER_SWEEP_S 60
+/** eb_session_manager_connect_backend: follows its events and looks for guests of dead runs from now on. */
 void eb_session_manager_connect_backend(EbSessionManager *self);
 /** eb_session_manager_wake_waits: a session has ended: stops and closes that wait look again. */
 void eb_session_manager_wake_waits(EbSessionManager *self);

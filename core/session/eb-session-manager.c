@@ -86,6 +86,13 @@ tell_all(EbSessionManager *self, const char *text)
             eb_session_notice(session, text);
 }
 
+static gboolean
+on_sweep_due(gpointer data)
+{
+    sweep_guests(EB_SESSION_MANAGER(data));
+    return G_SOURCE_CONTINUE;
+}
+
 static void
 on_instance_event(EbContainerBackend *backend, EbInstanceEvent event, const char *name, gpointer user_data)
 {
@@ -97,6 +104,7 @@ on_instance_event(EbContainerBackend *backend, EbInstanceEvent event, const char
             guest_gone(self, name);
         break;
     case EB_INSTANCE_EVENT_BACKEND_LOST:
+        self->swept = FALSE;
         eb_gap_check_forget(self->parts->gaps);
         eb_session_manager_note_error(self, "the container backend went away");
         tell_all(self, "the container backend went away; waiting whether the guest survives it");
@@ -114,6 +122,9 @@ void
 eb_session_manager_connect_backend(EbSessionManager *self)
 {
     g_signal_connect_object(self->parts->backend, "instance-event", G_CALLBACK(on_instance_event), self, 0);
+    self->sweep_timer = g_timeout_source_new_seconds(EB_MANAGER_SWEEP_S);
+    g_source_set_callback(self->sweep_timer, on_sweep_due, self, NULL);
+    g_source_attach(self->sweep_timer, g_main_context_get_thread_default());
 }
 
 /* --- sessions --- */
@@ -357,6 +368,10 @@ eb_session_manager_dispose(GObject *object)
     if (self->close_timer != NULL) {
         g_source_destroy(self->close_timer);
         g_clear_pointer(&self->close_timer, g_source_unref);
+    }
+    if (self->sweep_timer != NULL) {
+        g_source_destroy(self->sweep_timer);
+        g_clear_pointer(&self->sweep_timer, g_source_unref);
     }
     G_OBJECT_CLASS(eb_session_manager_parent_class)->dispose(object);
 }

@@ -108,8 +108,10 @@ class Service(unittest.TestCase):
         for run in runs:
             run.process.wait()
         # The next run finds what the dead ones left and takes it away before it starts its own.
-        self.assertEqual(Try(self.world, "@mock say clean", "--agent", "claude-agent-acp", "--project", "ten-after").wait().code, 0)
-        self.assertTrue(harness.wait_until(lambda: not self.world.instances(), 60), self.world.instances())
+        after = Try(self.world, "@mock say clean", "--agent", "claude-agent-acp", "--project", "ten-after").wait()
+        self.assertEqual(after.code, 0, after.describe())
+        self.assertTrue(harness.wait_until(lambda: not self.world.instances(), 60),
+                        f"{self.world.instances()}\n{after.describe()}")
         self.assertEqual(self.world.brokers(), [])
         self.assertEqual(harness.mounts_below(self.world.dir), mounts)
         self.assertEqual(self.world.sockets(), [])

@@ -117,9 +117,7 @@ test_damaged_database_keeps_its_root(void)
     g_autofree char *root = make_root(dir, "damaged", TRUE, FALSE);
     g_autofree char *file = g_build_filename(root, EB_STATE_DATABASE_FILE, NULL);
     g_assert_true(g_file_set_contents(file, "this is no database at all, whatever its name says", -1, NULL));
-    g_test_expect_message("eb-session", G_LOG_LEVEL_WARNING, "*could not be settled*");
     g_assert_cmpuint(eb_dead_roots_sweep(dir, NULL), ==, 0);
-    g_test_assert_expected_messages();
     g_assert_true(has(root, "sessions/aaaaaaaaaaaa/state/model.sock"));
 }
 
