@@ -3,12 +3,13 @@
 """The service at rest and the command line's own cost.
 
 Prints a table of medians: the wall time of `errand-box version` (a command that does nothing) next to `true` in the same
-interleaved rounds, of `errand-box doctor`, and the resident memory of an idle `errand-box serve`. Needs a host that
-`errand-box setup` has prepared.
+interleaved rounds, of `errand-box doctor`, and the resident memory of an idle `errand-box serve`. With CONFIG on a host
+that `errand-box setup` has prepared; without it on a private incusd that is set up for it and taken away.
 
     bench/service.py BUILD-DIRECTORY [CONFIG]
 """
 
+import importlib
 import os
 import pathlib
 import statistics
@@ -34,8 +35,24 @@ def resident(pid):
 
 
 def main():
-    program = str(pathlib.Path(sys.argv[1]).resolve() / "errand-box")
-    config = ["--config", sys.argv[2]] if len(sys.argv) > 2 else []
+    build = pathlib.Path(sys.argv[1]).resolve()
+    program = str(build / "errand-box")
+    if len(sys.argv) > 2:
+        measure(program, ["--config", sys.argv[2]])
+        return
+    os.environ["EB_BUILD"] = str(build)
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
+    harness = importlib.import_module("harness")
+    world = harness.World()
+    try:
+        world.setup()
+        os.environ.update(world.env)
+        measure(program, ["--config", world.config])
+    finally:
+        world.close()
+
+
+def measure(program, config):
     commands = {"true": ["/bin/true"], "errand-box version": [program, "version"],
                 "errand-box doctor": [program, *config, "doctor"]}
     samples = {name: [] for name in commands}
