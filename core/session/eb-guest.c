@@ -441,9 +441,10 @@ eb_guest_explain_exit(EbGuest *self, int code, const char *stderr_tail)
     g_autofree char *last = eb_log_escape(line != NULL ? line + 1 : masked, -1, 300);
     const char *agent = self->profile->name;
     const EbSessionConfig *config = eb_config_get_session(self->parts->config);
-    /* The launcher's words for a command that is in no directory, and for one that went away (guest/agent.c). */
-    gboolean absent = code == 127 || (code == 125 && (strstr(masked, "No such file") != NULL ||
-                                                      strstr(masked, "is in no directory of PATH") != NULL));
+    /* The launcher's last words for a command that is in no directory, or went away: guest/PROTOCOL.md promises them. */
+    gboolean absent =
+        code == 127 ||
+        (code == 125 && (strstr(last, "No such file") != NULL || strstr(last, "is in no directory of PATH") != NULL));
     if (absent)
         return eb_error_new(
             EB_ERROR_NOT_FOUND, "agent.not-installed",
