@@ -293,7 +293,11 @@ is_listening(const char *path)
     g_auto(GStrv) lines = NULL;
     g_autofree char *suffix = g_strconcat(" ", path, NULL);
 
-    if (!g_file_get_contents("/proc/net/unix", &text, NULL, NULL))
+    struct stat info;
+
+    /* The table is the network namespace's, and may list this path for a listener in another mount namespace (a
+     * container host in a container, a chroot): the file has to be here too. */
+    if (lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode) || !g_file_get_contents("/proc/net/unix", &text, NULL, NULL))
         return FALSE;
     lines = g_strsplit(text, "\n", -1);
     /* Flags 00010000: accepts connections. */
