@@ -146,7 +146,7 @@ eb_journal_mark(EbStore *store, const char *transport, const char *message_id, E
     eb_store_run_async(store, FALSE, mark_in_store, row, row_free, NULL, NULL, on_marked, NULL);
 }
 
-static EbJournalEntry *
+static gpointer
 entry_from_row(sqlite3_stmt *row)
 {
     g_autofree char *id = eb_store_column_dup(row, 0);
@@ -181,15 +181,8 @@ open_in_store(sqlite3 *db, gpointer data, GError **error)
         return NULL;
     sqlite3_bind_text(statement, 1, data, -1, SQLITE_STATIC);
     sqlite3_bind_int(statement, 2, MAX_OPEN);
-    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func((GDestroyNotify)eb_journal_entry_free);
-    int step;
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
-        g_ptr_array_add(entries, entry_from_row(statement));
-    if (step != SQLITE_DONE) {
-        eb_store_set_error(error, db, "read the journal");
-        return NULL;
-    }
-    return g_steal_pointer(&entries);
+    return eb_store_collect(db, statement, entry_from_row, (GDestroyNotify)eb_journal_entry_free, "read the journal",
+                            error);
 }
 
 void

@@ -127,7 +127,7 @@ eb_session_store_remove_async(EbStore *store, const char *id, GCancellable *canc
     eb_store_run_async(store, TRUE, remove_in_store, g_strdup(id), g_free, NULL, cancellable, callback, user_data);
 }
 
-static EbSessionRecord *
+static gpointer
 record_from_row(sqlite3_stmt *row)
 {
     EbSessionRecord *record = g_new0(EbSessionRecord, 1);
@@ -156,15 +156,7 @@ load_in_store(sqlite3 *db, gpointer data, GError **error)
     if (statement == NULL)
         return NULL;
     sqlite3_bind_int(statement, 1, EB_SESSION_STORE_MAX);
-    g_autoptr(GPtrArray) records = g_ptr_array_new_with_free_func(record_free);
-    int step;
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
-        g_ptr_array_add(records, record_from_row(statement));
-    if (step != SQLITE_DONE) {
-        eb_store_set_error(error, db, "read the sessions");
-        return NULL;
-    }
-    return g_steal_pointer(&records);
+    return eb_store_collect(db, statement, record_from_row, record_free, "read the sessions", error);
 }
 
 void
@@ -213,18 +205,23 @@ settle_rows(sqlite3 *db, const char *reason, GError **error)
     return TRUE;
 }
 
+static gpointer
+id_from_row(sqlite3_stmt *row)
+{
+    return eb_store_column_dup(row, 0);
+}
+
 GPtrArray *
 eb_session_store_settle_file(const char *path, const char *reason, GError **error)
 {
     sqlite3 *db = eb_store_open_blocking(path, error);
     if (db == NULL)
         return NULL;
-    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *kept = NULL;
     sqlite3_stmt *rows = settle_rows(db, reason, error) ? eb_store_prepare(db, "SELECT id FROM session", error) : NULL;
-    gboolean good = rows != NULL;
-    while (good && sqlite3_step(rows) == SQLITE_ROW)
-        g_ptr_array_add(kept, eb_store_column_dup(rows, 0));
+    if (rows != NULL)
+        kept = eb_store_collect(db, rows, id_from_row, g_free, "read the sessions", error);
     sqlite3_finalize(rows);
     sqlite3_close(db);
-    return good ? g_steal_pointer(&kept) : NULL;
+    return kept;
 }

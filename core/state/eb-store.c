@@ -99,6 +99,21 @@ eb_store_step_done(sqlite3_stmt *statement, GError **error)
     return TRUE;
 }
 
+GPtrArray *
+eb_store_collect(sqlite3 *db, sqlite3_stmt *statement, EbStoreRowFunc row, GDestroyNotify free_row, const char *what,
+                 GError **error)
+{
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(free_row);
+    int step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
+        g_ptr_array_add(rows, row(statement));
+    if (step != SQLITE_DONE) {
+        eb_store_set_error(error, db, what);
+        return NULL;
+    }
+    return g_steal_pointer(&rows);
+}
+
 char *
 eb_store_column_dup(sqlite3_stmt *statement, int column)
 {

@@ -55,6 +55,14 @@ void eb_store_set_error(GError **error, sqlite3 *db, const char *what);
 sqlite3_stmt *eb_store_prepare(sqlite3 *db, const char *sql, GError **error);
 /** eb_store_step_done: for statements without rows. */
 gboolean eb_store_step_done(sqlite3_stmt *statement, GError **error);
+/** EbStoreRowFunc: (transfer full): what one row is. */
+typedef gpointer (*EbStoreRowFunc)(sqlite3_stmt *row);
+/**
+ * eb_store_collect: (transfer full) (nullable): every row of @statement, freed with @free_row; a read that breaks off
+ * gives none, so that nobody takes a part for all. @what: "read the sessions"
+ */
+GPtrArray *eb_store_collect(sqlite3 *db, sqlite3_stmt *statement, EbStoreRowFunc row, GDestroyNotify free_row,
+                            const char *what, GError **error);
 /** eb_store_column_dup: (transfer full) (nullable): valid UTF-8, NULL for NULL */
 char *eb_store_column_dup(sqlite3_stmt *statement, int column);
 

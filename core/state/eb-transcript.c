@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-state"
 #include "core/state/eb-transcript.h"
+#include "core/base/eb-source.h"
 
 #define FLUSH_MS 250
 
@@ -90,10 +91,7 @@ on_written(GObject *source, GAsyncResult *result, gpointer user_data)
 static void
 stop_timer(EbTranscript *self)
 {
-    if (self->timer != NULL) {
-        g_source_destroy(self->timer);
-        g_clear_pointer(&self->timer, g_source_unref);
-    }
+    eb_clear_source(&self->timer);
 }
 
 void
@@ -223,7 +221,7 @@ eb_transcript_new(EbStore *store, const char *session)
     return self;
 }
 
-static JsonNode *
+static gpointer
 node_from_row(sqlite3_stmt *row)
 {
     const char *body = (const char *)sqlite3_column_text(row, 3);
@@ -249,15 +247,8 @@ read_in_store(sqlite3 *db, gpointer data, GError **error)
     if (statement == NULL)
         return NULL;
     sqlite3_bind_text(statement, 1, data, -1, SQLITE_STATIC);
-    g_autoptr(GPtrArray) events = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
-    int step;
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
-        g_ptr_array_add(events, node_from_row(statement));
-    if (step != SQLITE_DONE) {
-        eb_store_set_error(error, db, "read the transcript");
-        return NULL;
-    }
-    return g_steal_pointer(&events);
+    return eb_store_collect(db, statement, node_from_row, (GDestroyNotify)json_node_unref, "read the transcript",
+                            error);
 }
 
 void

@@ -317,6 +317,34 @@ test_worker_bounds(void)
     eb_test_result_clear(&late);
 }
 
+static gpointer
+text_from_row(sqlite3_stmt *row)
+{
+    return eb_store_column_dup(row, 0);
+}
+
+/* The sweep deletes what has no row: a read that breaks off must not look like the end of the rows. */
+static void
+test_a_part_is_not_all(void)
+{
+    g_autoptr(GError) error = NULL;
+    sqlite3 *db = NULL;
+    g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+    sqlite3_stmt *whole = eb_store_prepare(db, "SELECT 'a' UNION ALL SELECT 'b'", &error);
+    g_autoptr(GPtrArray) rows = eb_store_collect(db, whole, text_from_row, g_free, "read", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(rows->len, ==, 2);
+    /* The second row overflows: SQLite reports it after it has given the first. */
+    sqlite3_stmt *broken =
+        eb_store_prepare(db, "SELECT abs(n) FROM (SELECT 1 AS n UNION ALL SELECT -9223372036854775807 - 1)", &error);
+    g_assert_no_error(error);
+    g_assert_null(eb_store_collect(db, broken, text_from_row, g_free, "read", &error));
+    g_assert_nonnull(error);
+    sqlite3_finalize(whole);
+    sqlite3_finalize(broken);
+    sqlite3_close(db);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -329,5 +357,6 @@ main(int argc, char **argv)
     g_test_add_func("/store/journal", test_journal);
     g_test_add_func("/store/transcript", test_transcript);
     g_test_add_func("/worker/bounds", test_worker_bounds);
+    g_test_add_func("/store/a-part-is-not-all", test_a_part_is_not_all);
     return g_test_run();
 }
