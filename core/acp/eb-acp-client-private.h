@@ -6,6 +6,7 @@
 #include "core/acp/eb-acp-tools.h"
 #include "core/acp/eb-acp-types.h"
 #include "core/base/eb-jsonrpc.h"
+#include "core/base/eb-source.h"
 
 G_BEGIN_DECLS
 
@@ -83,7 +84,6 @@ void eb_acp_client_orphan(EbAcpClient *self, GTask *task, const char *method);
 /** eb_acp_client_emit_update: @update: (transfer full): sets late and replay, accounts for the turn, emits. */
 void eb_acp_client_emit_update(EbAcpClient *self, EbAcpUpdate *update);
 void eb_acp_client_emit_noise(EbAcpClient *self, const char *format, ...) G_GNUC_PRINTF(2, 3);
-void eb_acp_client_clear_source(GSource **source);
 /** eb_acp_client_set_timer: replaces *@place by a timer that calls @function with @self once. */
 void eb_acp_client_set_timer(EbAcpClient *self, GSource **place, guint ms, GSourceFunc function);
 

@@ -18,18 +18,9 @@ enum { SIGNAL_UPDATE, SIGNAL_PERMISSION, SIGNAL_NOISE, SIGNAL_STDERR, SIGNAL_CLO
 static guint signals[N_SIGNALS];
 
 void
-eb_acp_client_clear_source(GSource **source)
-{
-    if (*source == NULL)
-        return;
-    g_source_destroy(*source);
-    g_clear_pointer(source, g_source_unref);
-}
-
-void
 eb_acp_client_set_timer(EbAcpClient *self, GSource **place, guint ms, GSourceFunc function)
 {
-    eb_acp_client_clear_source(place);
+    eb_clear_source(place);
     *place = g_timeout_source_new(ms);
     g_source_set_callback(*place, function, self, NULL);
     g_source_attach(*place, self->context);
@@ -105,7 +96,7 @@ conclude(EbAcpClient *self)
     if (self->concluded)
         return;
     self->concluded = TRUE;
-    eb_acp_client_clear_source(&self->ending);
+    eb_clear_source(&self->ending);
     eb_acp_client_drop_early(self);
     orphans = g_steal_pointer(&self->orphans);
     for (guint i = 0; i < orphans->len; i++) {
@@ -171,7 +162,7 @@ on_exit_grace(gpointer user_data)
     EbAcpClient *self = EB_ACP_CLIENT(user_data);
     g_autoptr(EbAcpClient) keep G_GNUC_UNUSED = g_object_ref(self);
 
-    eb_acp_client_clear_source(&self->ending);
+    eb_clear_source(&self->ending);
     eb_jsonrpc_close(self->rpc, TRUE);
     return G_SOURCE_REMOVE;
 }
@@ -421,7 +412,7 @@ eb_acp_client_dispose(GObject *object)
         g_signal_handlers_disconnect_by_data(self->rpc, self);
         eb_jsonrpc_close(self->rpc, FALSE);
     }
-    eb_acp_client_clear_source(&self->ending);
+    eb_clear_source(&self->ending);
     eb_acp_client_turn_clear(self);
     eb_acp_client_drop_early(self);
     g_clear_pointer(&self->stderr_reader, eb_acp_stderr_free);

@@ -22,9 +22,9 @@ eb_acp_turn_free(EbAcpTurn *self)
 void
 eb_acp_client_turn_clear(EbAcpClient *self)
 {
-    eb_acp_client_clear_source(&self->turn.hold);
-    eb_acp_client_clear_source(&self->turn.abort);
-    eb_acp_client_clear_source(&self->turn.watch);
+    eb_clear_source(&self->turn.hold);
+    eb_clear_source(&self->turn.abort);
+    eb_clear_source(&self->turn.watch);
     g_clear_object(&self->turn.task);
     self->turn = (EbAcpTurnState){0};
 }
@@ -107,7 +107,7 @@ on_given_up(GCancellable *cancellable, gpointer user_data)
     EbAcpClient *self = EB_ACP_CLIENT(user_data);
     g_autoptr(GTask) task = g_steal_pointer(&self->turn.task);
 
-    eb_acp_client_clear_source(&self->turn.watch);
+    eb_clear_source(&self->turn.watch);
     if (task != NULL)
         g_task_return_error(task, eb_error_new(EB_ERROR_CANCELLED, NULL, "cancelled"));
     return G_SOURCE_REMOVE;
@@ -216,7 +216,7 @@ eb_acp_client_steer_finish(EbAcpClient *self, GAsyncResult *result, GError **err
 static void
 send_cancel(EbAcpClient *self)
 {
-    eb_acp_client_clear_source(&self->turn.hold);
+    eb_clear_source(&self->turn.hold);
     if (self->turn.cancel_sent)
         return;
     self->turn.cancel_sent = TRUE;
@@ -245,7 +245,7 @@ on_abort(gpointer user_data)
     g_autoptr(GTask) task = g_steal_pointer(&self->turn.task);
     EbAcpTurn *turn = new_turn(self, "cancelled");
 
-    eb_acp_client_clear_source(&self->turn.abort);
+    eb_clear_source(&self->turn.abort);
     turn->error = g_strdup_printf("the agent did not stop within %u.%u s", self->turn.abort_ms / 1000,
                                   self->turn.abort_ms % 1000 / 100);
     if (task != NULL)

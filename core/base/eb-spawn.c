@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/eb-spawn.h"
+#include "core/base/eb-source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -270,10 +271,7 @@ G_DEFINE_FINAL_TYPE(EbChild, eb_child, G_TYPE_OBJECT)
 static void
 child_stop_watching(EbChild *self)
 {
-    if (self->source != NULL) {
-        g_source_destroy(self->source);
-        g_clear_pointer(&self->source, g_source_unref);
-    }
+    eb_clear_source(&self->source);
 }
 
 static void

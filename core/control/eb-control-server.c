@@ -2,6 +2,7 @@
 #define G_LOG_DOMAIN "eb-control"
 
 #include "core/control/eb-control-server.h"
+#include "core/base/eb-source.h"
 
 #include <errno.h>
 #include <gio/gunixsocketaddress.h>
@@ -207,10 +208,7 @@ eb_control_server_new(const char *path, GError **error)
 void
 eb_control_server_close(EbControlServer *self)
 {
-    if (self->accepting != NULL) {
-        g_source_destroy(self->accepting);
-        g_clear_pointer(&self->accepting, g_source_unref);
-    }
+    eb_clear_source(&self->accepting);
     if (self->path != NULL)
         unlink(self->path);
     g_clear_pointer(&self->path, g_free);

@@ -2,6 +2,7 @@
 #define G_LOG_DOMAIN "eb-daemon"
 
 #include "core/base/eb-notify.h"
+#include "core/base/eb-source.h"
 #include "core/daemon/eb-daemon-private.h"
 #include "core/plugin/eb-credentials.h"
 
@@ -42,22 +43,13 @@ G_DEFINE_FINAL_TYPE(EbDaemon, eb_daemon, G_TYPE_OBJECT)
 static void drain(EbDaemon *self);
 
 static void
-clear_source(GSource **source)
-{
-    if (*source == NULL)
-        return;
-    g_source_destroy(*source);
-    g_clear_pointer(source, g_source_unref);
-}
-
-static void
 eb_daemon_finalize(GObject *object)
 {
     EbDaemon *self = EB_DAEMON(object);
 
     for (gsize i = 0; i < G_N_ELEMENTS(self->signals); i++)
-        clear_source(&self->signals[i]);
-    clear_source(&self->watchdog);
+        eb_clear_source(&self->signals[i]);
+    eb_clear_source(&self->watchdog);
     g_clear_pointer(&self->control, eb_daemon_control_free);
     g_clear_object(&self->manager);
     g_object_unref(self->starting);
@@ -208,8 +200,8 @@ finish(EbDaemon *self)
 
     self->state = STATE_ENDED;
     for (gsize i = 0; i < G_N_ELEMENTS(self->signals); i++)
-        clear_source(&self->signals[i]);
-    clear_source(&self->watchdog);
+        eb_clear_source(&self->signals[i]);
+    eb_clear_source(&self->watchdog);
     if (self->failure != NULL)
         g_task_return_error(task, g_steal_pointer(&self->failure));
     else

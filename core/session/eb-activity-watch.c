@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-activity-watch.h"
+#include "core/base/eb-source.h"
 
 #define LOOK_DEADLINE_MS 10000
 #define FULL_PERCENT 98
@@ -76,10 +77,7 @@ eb_activity_watch_start(EbActivityWatch *self)
 void
 eb_activity_watch_stop(EbActivityWatch *self)
 {
-    if (self->timer != NULL) {
-        g_source_destroy(self->timer);
-        g_clear_pointer(&self->timer, g_source_unref);
-    }
+    eb_clear_source(&self->timer);
 }
 
 void

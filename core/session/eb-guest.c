@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-guest.h"
+#include "core/base/eb-source.h"
 
 #include "core/session/eb-dir-lock.h"
 #include "core/state/eb-session-store.h"
@@ -308,10 +309,7 @@ on_agent_ended(GObject *source, GAsyncResult *result, gpointer user_data)
     eb_exec_wait_finish(EB_EXEC(source), result, NULL);
     /* An agent that lingers is no failure: its guest ends now and the agent with it. */
     EbAgentEnd *end = g_task_get_task_data(task);
-    if (end->timer != NULL) {
-        g_source_destroy(end->timer);
-        g_clear_pointer(&end->timer, g_source_unref);
-    }
+    eb_clear_source(&end->timer);
     g_task_return_boolean(task, TRUE);
 }
 

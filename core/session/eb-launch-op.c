@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-launch-op.h"
+#include "core/base/eb-source.h"
 
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-launch-plan.h"
@@ -78,10 +79,7 @@ static void
 on_exit_known(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     EbLaunchOp *op = user_data;
-    if (op->timer != NULL) {
-        g_source_destroy(op->timer);
-        g_clear_pointer(&op->timer, g_source_unref);
-    }
+    eb_clear_source(&op->timer);
     int code = eb_exec_wait_finish(EB_EXEC(source), result, NULL);
     if (code >= 0) {
         g_autofree char *tail =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stopping one session, and closing all of them. */
 #define G_LOG_DOMAIN "eb-session"
+#include "core/base/eb-source.h"
 #include "core/session/eb-session-manager-private.h"
 
 #include "core/session/eb-router.h"
@@ -125,10 +126,7 @@ mark_stopped(EbSessionManager *self, GTask *task)
 static void
 finish_close(EbSessionManager *self, GTask *task)
 {
-    if (self->close_timer != NULL) {
-        g_source_destroy(self->close_timer);
-        g_clear_pointer(&self->close_timer, g_source_unref);
-    }
+    eb_clear_source(&self->close_timer);
     eb_store_close(self->parts->store);
     /* Their last jobs are done: the session's ends waited for them. */
     eb_worker_close(self->parts->disk);
@@ -231,10 +229,7 @@ eb_session_manager_close_async(EbSessionManager *self, GCancellable *cancellable
         return;
     }
     self->closing = TRUE;
-    if (self->sweep_timer != NULL) {
-        g_source_destroy(self->sweep_timer);
-        g_clear_pointer(&self->sweep_timer, g_source_unref);
-    }
+    eb_clear_source(&self->sweep_timer);
     for (guint i = 0; i < self->routers->len; i++)
         eb_router_close(self->routers->pdata[i]);
     const EbSessionConfig *config = eb_config_get_session(self->parts->config);

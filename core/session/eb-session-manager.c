@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
+#include "core/base/eb-source.h"
 #include "core/session/eb-session-manager-private.h"
 
 #include "core/session/eb-project-name.h"
@@ -365,14 +366,8 @@ eb_session_manager_dispose(GObject *object)
         eb_router_close(self->routers->pdata[i]);
     g_ptr_array_set_size(self->routers, 0);
     g_hash_table_remove_all(self->sessions);
-    if (self->close_timer != NULL) {
-        g_source_destroy(self->close_timer);
-        g_clear_pointer(&self->close_timer, g_source_unref);
-    }
-    if (self->sweep_timer != NULL) {
-        g_source_destroy(self->sweep_timer);
-        g_clear_pointer(&self->sweep_timer, g_source_unref);
-    }
+    eb_clear_source(&self->close_timer);
+    eb_clear_source(&self->sweep_timer);
     G_OBJECT_CLASS(eb_session_manager_parent_class)->dispose(object);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-undo.h"
+#include "core/base/eb-source.h"
 
 typedef struct {
     char *what;
@@ -110,10 +111,7 @@ static void
 end_step(GTask *task, GError *error)
 {
     EbUndoRun *run = g_task_get_task_data(task);
-    if (run->deadline != NULL) {
-        g_source_destroy(run->deadline);
-        g_clear_pointer(&run->deadline, g_source_unref);
-    }
+    eb_clear_source(&run->deadline);
     if (error != NULL) {
         eb_warning("giving back \"%s\" failed: %s", run->step->what, error->message);
         if (run->first == NULL)
