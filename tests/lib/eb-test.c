@@ -199,15 +199,3 @@ eb_test_assert_error(const GError *error, EbErrorCode code, const char *reason, 
     if (text != NULL && strstr(error->message, text) == NULL)
         g_error("\"%s\" is not in the message \"%s\"", text, error->message);
 }
-
-void
-eb_test_expect_log(const char *domain, GLogLevelFlags level, const char *pattern)
-{
-    g_test_expect_message(domain, level, pattern);
-}
-
-void
-eb_test_assert_logs(void)
-{
-    g_test_assert_expected_messages();
-}

@@ -62,9 +62,4 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(EbTestResult, eb_test_result_clear)
 /** eb_test_assert_error: @error is an EB_ERROR of @code; @reason and @text (nullable): token, part of its message. */
 void eb_test_assert_error(const GError *error, EbErrorCode code, const char *reason, const char *text);
 
-/** eb_test_expect_log: the next message of @domain at @level must match @pattern (as g_test_expect_message()). */
-void eb_test_expect_log(const char *domain, GLogLevelFlags level, const char *pattern);
-/** eb_test_assert_logs: all expected messages came. */
-void eb_test_assert_logs(void);
-
 G_END_DECLS
