@@ -163,6 +163,9 @@ check_users_socket(EbHost *host, EbConfigSection *settings, GCancellable *cancel
         return eb_check_result_new(EB_CHECK_SKIPPED, "another socket is configured");
     if (text == NULL)
         return eb_check_result_new(EB_CHECK_SKIPPED, "/proc/net/unix cannot be read");
+    /* The table is the network namespace's: a listener of another mount namespace may have the same path there. */
+    if (!eb_host_exists(host, socket))
+        return eb_check_result_new(EB_CHECK_FAIL, "there is no %s", socket);
     lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++)
         if (g_str_has_suffix(lines[i], ending) && strstr(lines[i], " 00010000 ") != NULL)

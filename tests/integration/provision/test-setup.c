@@ -3,7 +3,9 @@
 #include <glib/gstdio.h>
 #include <pwd.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/provision/eb-daemon-process.h"
@@ -78,9 +80,26 @@ test_plan(void)
     assert_no_secret(setup);
 }
 
+/* A listener of another mount namespace stands in the network namespace's table under our path, without a file here. */
+static int
+listen_without_a_file(void)
+{
+    g_autofree char *path = g_build_filename(g_getenv("INCUS_DIR"), "unix.socket.user", NULL);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(g_mkdir_with_parents(g_getenv("INCUS_DIR"), 0711), ==, 0);
+    g_assert_cmpuint(g_strlcpy(address.sun_path, path, sizeof address.sun_path), <, sizeof address.sun_path);
+    g_assert_cmpint(bind(fd, (const struct sockaddr *)&address, sizeof address), ==, 0);
+    g_assert_cmpint(listen(fd, 1), ==, 0);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    return fd;
+}
+
 static void
 test_run(void)
 {
+    int elsewhere = listen_without_a_file();
     g_autoptr(EbConfig) config = NULL;
     g_autoptr(EbSetup) setup = make_setup(FALSE, &config);
     g_autoptr(GError) error = NULL;
@@ -103,8 +122,10 @@ test_run(void)
     g_assert_true(g_file_get_contents(written, &toml, NULL, NULL));
     g_assert_nonnull(strstr(toml, "[provider.anthropic]"));
     g_assert_null(strstr(toml, "sk-secret-value"));
+    g_assert_cmpint(find_row(setup, "incus-user")->result, ==, EB_SETUP_CHANGED);
     g_assert_cmpint(find_row(setup, "reach")->result, ==, EB_SETUP_OK);
     assert_no_secret(setup);
+    close(elsewhere);
 }
 
 /* The second run finds nothing to do. */
