@@ -101,8 +101,13 @@ static int
 open_root(const char *path, const char *what, GError **error)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
         set_errno_error(error, what, path);
+        if (error != NULL && *error != NULL) {
+            g_autofree char *said = g_steal_pointer(&(*error)->message);
+            (*error)->message = g_strdup_printf("%s (errand-box setup)", said);
+        }
+    }
     return fd;
 }
 

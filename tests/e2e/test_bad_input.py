@@ -62,15 +62,9 @@ class BadInput(unittest.TestCase):
         root = self.world.projects
         os.rename(root, root + ".away")
         try:
-            run = Try(self.world, "@mock say hi", "--agent", "claude-agent-acp", "--project", "p").wait()
-            # Either it is made anew or refused with its name; never a traceback or a half-made session.
-            self.assertIn(run.code, (0, 1, 2), run.describe())
-            if run.code:
-                self.assertIn("projects", run.stderr)
+            self.refused(2, root, "setup", args=("--agent", "claude-agent-acp", "--project", "p"))
+            self.assertFalse(os.path.exists(root))
         finally:
-            if os.path.exists(root):
-                import shutil
-                shutil.rmtree(root)
             os.rename(root + ".away", root)
         harness.mount_tmpfs(root, "1m")
         try:

@@ -89,16 +89,21 @@ class GuestView(unittest.TestCase):
             if event["event"] == "tool" and not found and event.get("status") in ("in_progress", "pending"):
                 time.sleep(1)
                 info = self.world.incus("GET", "/1.0/instances?all-projects=true&recursion=1")["metadata"][0]
-                # The values go in as patterns over the command's own arguments, which are excluded from the search.
-                script = (f"grep -rlaF -e {self.world.model.key[7:]} -e {self.world.chat_token[10:]} / --exclude-dir=sys"
-                          " --exclude-dir=proc 2>/dev/null; for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || grep -laF -e "
-                          f"{self.world.model.key[7:]} -e {self.world.chat_token[10:]} $p/environ 2>/dev/null; done; echo searched")
+                # The values go in as patterns over the command's own arguments, which are excluded from the search. Two
+                # controls, one in a file and one in an environment, show that the search finds what is there.
+                patterns = f"-e {self.world.model.key[7:]} -e {self.world.chat_token[10:]} -e control-4711"
+                script = ("echo control-4711 > /var/control; EB_CONTROL=control-4711 sleep 20 & sleep 0.3; control=$!;"
+                          f" grep -rlaF {patterns} / --exclude-dir=sys --exclude-dir=proc 2>/dev/null;"
+                          " for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || [ -z \"$(grep -laF "
+                          f"{patterns} $p/environ 2>/dev/null)\" ] || "
+                          "{ [ $p = /proc/$control ] && echo environment-control || echo $p; }; done;"
+                          " kill $control; rm /var/control; echo searched")
                 found["out"] = self.as_guest_root(info["name"], info["project"], script)
 
         run = Try(self.world, "@mock shell sleep 25", "--agent", "claude-agent-acp", "--project", "search", answer=allow,
                   before_event=search).wait()
         self.assertEqual(run.code, 0, run.describe())
-        self.assertEqual(found["out"].split(), ["searched"], found)
+        self.assertEqual(found["out"].split(), ["/var/control", "environment-control", "searched"], found)
         self.assertNotIn(self.world.model.key, run.stderr + json.dumps(run.events))
 
     def test_the_exec_request_shows_no_nonce(self):
