@@ -31,6 +31,22 @@ eb_chat_message_new(const char *id, const char *thread, const char *author_id, c
     return self;
 }
 
+void
+eb_chat_message_add_attachment(EbChatMessage *self, const char *id, const char *name, const char *content_type,
+                               guint64 size_bytes, const char *url)
+{
+    EbChatAttachment *attachment;
+
+    g_return_if_fail(self != NULL && id != NULL);
+    attachment = g_new0(EbChatAttachment, 1);
+    attachment->id = g_strdup(id);
+    attachment->name = g_strdup(name != NULL ? name : "");
+    attachment->content_type = g_strdup(content_type);
+    attachment->size_bytes = size_bytes;
+    attachment->url = g_strdup(url);
+    g_ptr_array_add(self->attachments, attachment);
+}
+
 EbChatMessage *
 eb_chat_message_ref(EbChatMessage *self)
 {
@@ -49,6 +65,7 @@ eb_chat_message_unref(EbChatMessage *self)
     g_free(self->author_id);
     g_free(self->author_name);
     g_free(self->text);
+    g_free(self->note);
     g_ptr_array_unref(self->attachments);
     g_clear_pointer(&self->extra, json_object_unref);
     g_free(self);
@@ -57,8 +74,8 @@ eb_chat_message_unref(EbChatMessage *self)
 const char *
 eb_chat_post_kind_to_string(EbChatPostKind kind)
 {
-    static const char *const names[] = {"text",  "thought", "tool",  "diff",  "notice", "error",
-                                        "usage", "plan",    "guest", "ready", "end",    "permission"};
+    static const char *const names[] = {"text",  "thought", "tool", "diff",       "notice", "error",  "usage", "plan",
+                                        "guest", "ready",   "end",  "permission", "busy",   "answer", "file"};
 
     return (guint)kind < G_N_ELEMENTS(names) ? names[kind] : "unknown";
 }
@@ -92,7 +109,31 @@ eb_chat_post_unref(EbChatPost *self)
     g_free(self->key);
     g_free(self->text);
     g_free(self->reply_to);
+    g_free(self->notify);
+    g_clear_pointer(&self->files, g_ptr_array_unref);
     g_clear_pointer(&self->data, json_object_unref);
+    g_free(self);
+}
+
+EbChatFile *
+eb_chat_file_new(const char *name, const char *content_type, GBytes *bytes)
+{
+    EbChatFile *self = g_new0(EbChatFile, 1);
+
+    self->name = g_strdup(name);
+    self->content_type = g_strdup(content_type);
+    self->bytes = g_bytes_ref(bytes);
+    return self;
+}
+
+void
+eb_chat_file_free(EbChatFile *self)
+{
+    if (self == NULL)
+        return;
+    g_free(self->name);
+    g_free(self->content_type);
+    g_bytes_unref(self->bytes);
     g_free(self);
 }
 
@@ -150,6 +191,9 @@ eb_chat_question_unref(EbChatQuestion *self)
     g_ptr_array_unref(self->choices);
     if (self->answerers != NULL)
         g_ptr_array_unref(self->answerers);
+    g_free(self->id);
+    g_free(self->message_id);
+    g_free(self->outcome);
     g_clear_pointer(&self->data, json_object_unref);
     g_free(self);
 }

@@ -27,10 +27,16 @@ struct _EbChatMessage {
     gint64 sent_unix_ms;
     GPtrArray *attachments; /* (element-type EbChatAttachment) (owned) */
     JsonObject *extra;      /* (nullable) (owned): what the transport wants back, e.g. project, agent, model of `try` */
+    /* since ABI 1.1 */
+    gboolean replayed; /* found by eb_chat_transport_read_back_async(), not told as it was said */
+    char *note;        /* (nullable): what of it cannot be read here ("a sticker"), for the answer when text is empty */
 };
 #define EB_TYPE_CHAT_MESSAGE (eb_chat_message_get_type())
 EB_API GType eb_chat_message_get_type(void);
 EB_API EbChatMessage *eb_chat_message_new(const char *id, const char *thread, const char *author_id, const char *text);
+/** eb_chat_message_add_attachment: since ABI 1.1; @content_type, @url: (nullable) */
+EB_API void eb_chat_message_add_attachment(EbChatMessage *self, const char *id, const char *name,
+                                           const char *content_type, guint64 size_bytes, const char *url);
 EB_API EbChatMessage *eb_chat_message_ref(EbChatMessage *self);
 EB_API void eb_chat_message_unref(EbChatMessage *self);
 
@@ -47,11 +53,26 @@ typedef enum {
     EB_CHAT_POST_GUEST = 8,   /* a guest is being prepared or is there; data: state, instance, origin (cold|pool), ms */
     EB_CHAT_POST_READY = 9,   /* the agent answered session/new; data: agent, version, session, ms */
     EB_CHAT_POST_END = 10,    /* the turn ended; data: stop_reason, ms{guest,agent,turn}, error? */
-    EB_CHAT_POST_PERMISSION = 11, /* how a question was answered; data: title, outcome, option */
+    EB_CHAT_POST_PERMISSION = 11, /* how a question was answered; data: title, outcome, option, by? */
+    /* since ABI 1.1 */
+    EB_CHAT_POST_BUSY = 12, /* data: busy: somebody is at work for this thread, or no longer; no text */
+    EB_CHAT_POST_ANSWER =
+        13,                 /* to a command; reply_to is the message or action that asked, thread where it was asked */
+    EB_CHAT_POST_FILE = 14, /* files is what matters */
 } EbChatPostKind;
 
 /** eb_chat_post_kind_to_string: "text", "thought", "tool", ... as in `try --json`. */
 EB_API const char *eb_chat_post_kind_to_string(EbChatPostKind kind);
+
+/** EbChatFile: a file on its way to a chat; since ABI 1.1. */
+typedef struct {
+    char *name;         /* one path segment */
+    char *content_type; /* (nullable) */
+    GBytes *bytes;
+} EbChatFile;
+/** eb_chat_file_new: (transfer full): @bytes: (transfer none) */
+EB_API EbChatFile *eb_chat_file_new(const char *name, const char *content_type, GBytes *bytes);
+EB_API void eb_chat_file_free(EbChatFile *self);
 
 /** EbChatPost: something the service says into a thread. Secrets are masked before it is made. */
 struct _EbChatPost {
@@ -64,6 +85,10 @@ struct _EbChatPost {
     gboolean final;   /* TRUE: no later post with this key comes */
     char *reply_to;   /* (nullable): message id */
     JsonObject *data; /* (nullable) (owned): fields by kind, above */
+    /* since ABI 1.1 */
+    GPtrArray *files; /* (nullable) (element-type EbChatFile) (owned): transports with EB_CHAT_CAP_FILES */
+    gboolean retract; /* TRUE: the post with this key is taken away (transports with EB_CHAT_CAP_EDIT); no text */
+    char *notify;     /* (nullable): id of the one person who may be notified; a post without notifies nobody */
 };
 #define EB_TYPE_CHAT_POST (eb_chat_post_get_type())
 EB_API GType eb_chat_post_get_type(void);
@@ -84,8 +109,13 @@ struct _EbChatQuestion {
     char *thread;
     char *text;
     GPtrArray *choices;   /* (element-type EbChatChoice) (owned) */
-    GPtrArray *answerers; /* (element-type utf8) (nullable) (owned): author ids that may answer; NULL = anyone */
+    GPtrArray *answerers; /* (element-type utf8) (nullable) (owned): author ids that may answer; NULL = anyone.
+                             Read anew at each answer: the asker adds people who are invited meanwhile. */
     JsonObject *data;     /* (nullable) (owned): the tool call it is about */
+    /* since ABI 1.1 */
+    char *id;         /* (nullable): of the asker, [a-z0-9-]{1,40}, the same across restarts of the service */
+    char *message_id; /* (nullable): set by the asker: it was shown as this message before a restart and is taken up */
+    char *outcome;    /* (nullable): set by the asker before it cancels: shown in place of the choices */
 };
 #define EB_TYPE_CHAT_QUESTION (eb_chat_question_get_type())
 EB_API GType eb_chat_question_get_type(void);
@@ -96,6 +126,7 @@ EB_API void eb_chat_question_unref(EbChatQuestion *self);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbChatMessage, eb_chat_message_unref)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbChatPost, eb_chat_post_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbChatFile, eb_chat_file_free)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbChatQuestion, eb_chat_question_unref)
 
 G_END_DECLS

@@ -83,6 +83,25 @@ default_read_back_finish(EbChatTransport *self, GAsyncResult *result, GError **e
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
+static const EbChatPolicy *
+default_attach(EbChatTransport *self, const EbChatCommand *commands, gsize n_commands)
+{
+    return NULL;
+}
+
+static void
+default_fetch_async(EbChatTransport *self, const EbChatAttachment *attachment, gsize max_bytes,
+                    GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_report_not_supported(self, callback, user_data, default_fetch_async, "fetch attachments");
+}
+
+static GBytes *
+default_fetch_finish(EbChatTransport *self, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
 static EbChatCaps
 default_get_caps(EbChatTransport *self, EbChatLimits *limits)
 {
@@ -105,6 +124,9 @@ eb_chat_transport_default_init(EbChatTransportInterface *iface)
     iface->read_back_async = default_read_back_async;
     iface->read_back_finish = default_read_back_finish;
     iface->get_caps = default_get_caps;
+    iface->attach = default_attach;
+    iface->fetch_async = default_fetch_async;
+    iface->fetch_finish = default_fetch_finish;
 
     g_signal_new("message", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1,
                  EB_TYPE_CHAT_MESSAGE);
@@ -116,6 +138,16 @@ eb_chat_transport_default_init(EbChatTransportInterface *iface)
                  G_TYPE_STRING, G_TYPE_UINT);
     g_signal_new("connection", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
                  G_TYPE_BOOLEAN, G_TYPE_STRING);
+    g_signal_new("edited", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1,
+                 EB_TYPE_CHAT_MESSAGE);
+    g_signal_new("seen", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING,
+                 G_TYPE_STRING);
+    g_signal_new("thread-state", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
+                 G_TYPE_STRING, G_TYPE_STRING);
+    g_signal_new("asked", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING,
+                 G_TYPE_STRING);
+    g_signal_new("failed", EB_TYPE_CHAT_TRANSPORT, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1,
+                 G_TYPE_ERROR);
 }
 
 EbChatCaps
@@ -236,5 +268,30 @@ eb_chat_transport_read_back_finish(EbChatTransport *self, GAsyncResult *result, 
 
     g_return_val_if_fail(EB_IS_CHAT_TRANSPORT(self), NULL);
     value = EB_CHAT_TRANSPORT_GET_IFACE(self)->read_back_finish(self, result, error);
+    return eb_border_pointer(value, error);
+}
+
+const EbChatPolicy *
+eb_chat_transport_attach(EbChatTransport *self, const EbChatCommand *commands, gsize n_commands)
+{
+    g_return_val_if_fail(EB_IS_CHAT_TRANSPORT(self), NULL);
+    return EB_CHAT_TRANSPORT_GET_IFACE(self)->attach(self, commands, n_commands);
+}
+
+void
+eb_chat_transport_fetch_async(EbChatTransport *self, const EbChatAttachment *attachment, gsize max_bytes,
+                              GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(EB_IS_CHAT_TRANSPORT(self) && attachment != NULL && max_bytes > 0);
+    EB_CHAT_TRANSPORT_GET_IFACE(self)->fetch_async(self, attachment, max_bytes, cancellable, callback, user_data);
+}
+
+GBytes *
+eb_chat_transport_fetch_finish(EbChatTransport *self, GAsyncResult *result, GError **error)
+{
+    GBytes *value;
+
+    g_return_val_if_fail(EB_IS_CHAT_TRANSPORT(self), NULL);
+    value = EB_CHAT_TRANSPORT_GET_IFACE(self)->fetch_finish(self, result, error);
     return eb_border_pointer(value, error);
 }

@@ -38,6 +38,17 @@ static const char *const migrations[] = {
     " session TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, turn INTEGER NOT NULL, kind TEXT NOT NULL,"
     " body TEXT NOT NULL, PRIMARY KEY (session, seq)"
     ") STRICT, WITHOUT ROWID;",
+    "ALTER TABLE session ADD COLUMN guests TEXT;"
+    "ALTER TABLE message ADD COLUMN attachments TEXT;"
+    "ALTER TABLE message ADD COLUMN sent INTEGER;"
+    "CREATE TABLE watermark ("
+    " transport TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (transport, thread)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE question ("
+    " id TEXT PRIMARY KEY, session TEXT NOT NULL, message TEXT, body TEXT NOT NULL, digest TEXT NOT NULL,"
+    " state TEXT NOT NULL, answer TEXT, answered_by TEXT, asked INTEGER NOT NULL, expires INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX question_session ON question (session, state);",
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(migrations) == EB_STORE_VERSION);
 

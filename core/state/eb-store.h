@@ -8,7 +8,7 @@
 G_BEGIN_DECLS
 
 /** EB_STORE_VERSION: what this program writes into user_version. */
-#define EB_STORE_VERSION 1
+#define EB_STORE_VERSION 2
 
 /**
  * EbStore: the service's SQLite database (WAL) and the one thread that touches it.

@@ -167,7 +167,7 @@ test_link_is_refused(void)
 static gpointer
 limit_pages(sqlite3 *db, gpointer data, GError **error)
 {
-    sqlite3_exec(db, "PRAGMA max_page_count = 12", NULL, NULL, NULL);
+    sqlite3_exec(db, "PRAGMA max_page_count = 24", NULL, NULL, NULL);
     return NULL;
 }
 

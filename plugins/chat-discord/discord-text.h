@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+/**
+ * discord_text_prepare: (transfer full): Markdown of an agent as it may be shown: valid UTF-8; control characters and bidi
+ * overrides made visible or dropped; mentions broken; masked links written out; code left as it is but for what Discord
+ * would act on inside it. Idempotent. Pure.
+ */
+char *discord_text_prepare(const char *text);
+/** discord_text_escape: (transfer full): plain text as it looks the same in Discord's Markdown; for names and titles. */
+char *discord_text_escape(const char *text);
+/** discord_text_title: (transfer full): the name of a thread: one line, 1 to 100 code points. */
+char *discord_text_title(const char *text);
+
+G_END_DECLS
