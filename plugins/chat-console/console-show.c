@@ -181,8 +181,12 @@ console_show_post(ConsoleShow *self, EbChatPost *post, int *fd, char **before)
     case EB_CHAT_POST_READY:
     case EB_CHAT_POST_END:
     case EB_CHAT_POST_PERMISSION:
+    case EB_CHAT_POST_ANSWER:
+    case EB_CHAT_POST_FILE:
         *fd = STDERR_FILENO;
         body = show_service(self, post, CONSOLE_DIM);
+        break;
+    case EB_CHAT_POST_BUSY:
         break;
     }
     if (body != NULL && *body != '\0') {

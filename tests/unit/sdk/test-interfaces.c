@@ -113,7 +113,7 @@ test_transport(void)
     EbChatTransport *transport = EB_CHAT_TRANSPORT(bare);
     g_autoptr(EbChatPost) post = eb_chat_post_new("t", EB_CHAT_POST_TEXT, "x");
     g_autoptr(EbChatQuestion) question = eb_chat_question_new("t", "x");
-    EbChatLimits limits = {5, 5};
+    EbChatLimits limits = {.max_text_units = 5, .edit_interval_ms = 5};
     g_auto(EbTestResult) done = {0};
     char *answered_by = NULL;
     GError *error = NULL;
@@ -143,6 +143,13 @@ test_transport(void)
     eb_test_result_clear(&done);
     eb_chat_transport_read_back_async(transport, NULL, "1", 5, NULL, READY);
     g_assert_null(eb_chat_transport_read_back_finish(transport, WAIT, &error));
+    assert_not_supported(&error);
+    eb_test_result_clear(&done);
+    g_assert_null(eb_chat_transport_attach(transport, NULL, 0));
+    g_autoptr(EbChatMessage) message = eb_chat_message_new("1", NULL, "2", "x");
+    eb_chat_message_add_attachment(message, "3", NULL, NULL, 9, NULL);
+    eb_chat_transport_fetch_async(transport, message->attachments->pdata[0], 10, NULL, READY);
+    g_assert_null(eb_chat_transport_fetch_finish(transport, WAIT, &error));
     assert_not_supported(&error);
 }
 
