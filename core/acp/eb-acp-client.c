@@ -266,6 +266,12 @@ eb_acp_client_initialize_finish(EbAcpClient *self, GAsyncResult *result, GError 
     return g_task_propagate_boolean(G_TASK(result), error) ? &self->info : NULL;
 }
 
+const EbAcpAgentInfo *
+eb_acp_client_get_info(EbAcpClient *self)
+{
+    return &self->info;
+}
+
 /* --- opening a session --- */
 
 static void

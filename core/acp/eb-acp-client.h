@@ -115,6 +115,8 @@ typedef struct {
 void eb_acp_client_initialize_async(EbAcpClient *self, guint deadline_ms, GCancellable *cancellable,
                                     GAsyncReadyCallback callback, gpointer user_data);
 const EbAcpAgentInfo *eb_acp_client_initialize_finish(EbAcpClient *self, GAsyncResult *result, GError **error);
+/** eb_acp_client_get_info: (transfer none): all empty before initialize was answered */
+const EbAcpAgentInfo *eb_acp_client_get_info(EbAcpClient *self);
 
 typedef enum {
     EB_ACP_OPEN_NEW = 0,

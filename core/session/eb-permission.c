@@ -2,6 +2,8 @@
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-permission.h"
 
+#include "core/session/eb-answer.h"
+
 #include <string.h>
 
 #define MAX_LABEL_BYTES 200
@@ -117,6 +119,21 @@ find_choice(EbPermission *self, const char *id)
     return NULL;
 }
 
+/* A person chose; FALSE when there is no such choice. @outcome: (nullable): for a chat that has not heard of it */
+static gboolean
+decide(EbPermission *self, const char *choice, const char *outcome)
+{
+    const EbAcpOption *option = choice != NULL ? find_choice(self, choice) : NULL;
+    if (option == NULL)
+        return FALSE;
+    gboolean allowed = option->kind != NULL && g_str_has_prefix(option->kind, "allow");
+    gboolean rejected = option->kind != NULL && g_str_has_prefix(option->kind, "reject");
+    g_free(self->shown->outcome);
+    self->shown->outcome = g_strdup(outcome);
+    finish(self, option->id, allowed ? "allowed" : rejected ? "rejected" : "answered");
+    return TRUE;
+}
+
 static void
 on_asked(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -125,13 +142,8 @@ on_asked(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autofree char *id = eb_chat_transport_ask_finish(EB_CHAT_TRANSPORT(source), result, NULL, &error);
     if (self->done)
         return;
-    const EbAcpOption *option = id != NULL ? find_choice(self, id) : NULL;
-    if (option != NULL) {
-        gboolean allowed = option->kind != NULL && g_str_has_prefix(option->kind, "allow");
-        gboolean rejected = option->kind != NULL && g_str_has_prefix(option->kind, "reject");
-        finish(self, option->id, allowed ? "allowed" : rejected ? "rejected" : "answered");
+    if (decide(self, id, NULL))
         return;
-    }
     /* Nobody answered, or the chat cannot ask: refusing one call is kinder than ending the turn ("cancelled"). */
     if (error != NULL && error->code != EB_ERROR_TIMEOUT && error->code != EB_ERROR_CANCELLED)
         eb_warning("the chat could not ask: %s", error->message);
@@ -151,6 +163,56 @@ eb_permission_ask(EbPermission *self, guint timeout_ms)
     self->withdrawn = g_signal_connect_object(self->question, "withdrawn", G_CALLBACK(on_withdrawn), self, 0);
     eb_chat_transport_ask_async(self->transport, self->shown, timeout_ms, self->cancellable, on_asked,
                                 g_object_ref(self));
+}
+
+void
+eb_permission_set_answerers(EbPermission *self, GPtrArray *answerers)
+{
+    g_clear_pointer(&self->shown->answerers, g_ptr_array_unref);
+    self->shown->answerers = answerers != NULL ? g_ptr_array_ref(answerers) : NULL;
+}
+
+static gboolean
+may_answer(EbPermission *self, const char *author_id)
+{
+    GPtrArray *answerers = self->shown->answerers;
+    return !self->done &&
+           (answerers == NULL ||
+            (author_id != NULL && g_ptr_array_find_with_equal_func(answerers, author_id, g_str_equal, NULL)));
+}
+
+EbSessionAnswer
+eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, char **advice)
+{
+    EbPermission *open = NULL;
+    guint n_open = 0;
+    for (guint i = 0; i < permissions->len; i++) {
+        if (!may_answer(permissions->pdata[i], author_id))
+            continue;
+        open = permissions->pdata[i];
+        n_open++;
+    }
+    if (open == NULL)
+        return EB_SESSION_ANSWER_NONE;
+    g_autoptr(GPtrArray) labels = g_ptr_array_new();
+    for (guint i = 0; i < open->shown->choices->len; i++)
+        g_ptr_array_add(labels, ((EbChatChoice *)open->shown->choices->pdata[i])->label);
+    guint index = 0;
+    EbAnswerMatch match = eb_answer_match(text, labels, &index);
+    if (match == EB_ANSWER_NONE)
+        return EB_SESSION_ANSWER_NONE;
+    if (n_open > 1) {
+        *advice = g_strdup_printf("%u questions are open: press a button of the one that is meant", n_open);
+        return EB_SESSION_ANSWER_UNCLEAR;
+    }
+    if (match == EB_ANSWER_UNCLEAR) {
+        *advice = g_strdup_printf("answer with a number from 1 to %u, or with the name of a choice", labels->len);
+        return EB_SESSION_ANSWER_UNCLEAR;
+    }
+    const EbChatChoice *choice = open->shown->choices->pdata[index];
+    g_autofree char *outcome = g_strdup_printf("answered: %s", choice->label);
+    decide(open, choice->id, outcome);
+    return EB_SESSION_ANSWER_TAKEN;
 }
 
 void

@@ -3,6 +3,7 @@
 
 #include "core/acp/eb-acp-client.h"
 #include "core/render/eb-renderer.h"
+#include "core/session/eb-session.h"
 #include "errand-box-plugin.h"
 
 G_BEGIN_DECLS
@@ -29,6 +30,13 @@ EbPermission *eb_permission_new(EbAcpPermission *question, EbChatTransport *tran
 void eb_permission_ask(EbPermission *self, guint timeout_ms);
 /** eb_permission_close: the turn was cancelled or is over: the agent is answered "cancelled", the question closed. */
 void eb_permission_close(EbPermission *self);
+/** eb_permission_set_answerers: (transfer none) (nullable) (element-type utf8): NULL = anyone; from now on */
+void eb_permission_set_answerers(EbPermission *self, GPtrArray *answerers);
+/**
+ * eb_permissions_answer: @author_id answers by text: the one of @permissions (element-type EbPermission) that is open.
+ * @advice: (out) (nullable) (transfer full): what to tell people when the answer is unclear
+ */
+EbSessionAnswer eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, char **advice);
 /** eb_permission_get_title: (transfer none): masked */
 const char *eb_permission_get_title(EbPermission *self);
 

@@ -15,11 +15,12 @@ struct _EbSessionManager {
     GObject parent_instance;
     EbSessionParts *parts;
     EbDirLock *state_lock, *run_lock;
-    GHashTable *records;  /* (utf8 id -> EbSessionRecord), EB_SESSION_STORE_MAX and what this run adds */
-    GHashTable *sessions; /* (utf8 id -> EbSession): live ones; admission bounds them */
-    GPtrArray *routers;   /* (element-type EbRouter) */
-    GQueue errors;        /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
-    GPtrArray *waits;     /* (element-type GTask): stop and close that wait for sessions to end */
+    GHashTable *records;   /* (utf8 id -> EbSessionRecord), EB_SESSION_STORE_MAX and what this run adds */
+    GHashTable *sessions;  /* (utf8 id -> EbSession): live ones; admission bounds them */
+    GHashTable *operators; /* (utf8 transport -> GStrv): of transports that have a policy */
+    GPtrArray *routers;    /* (element-type EbRouter) */
+    GQueue errors;         /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
+    GPtrArray *waits;      /* (element-type GTask): stop and close that wait for sessions to end */
     gboolean swept;
     gboolean sweeping;
     gboolean closing;

@@ -11,7 +11,7 @@
 
 G_DEFINE_FINAL_TYPE(EbSessionManager, eb_session_manager, G_TYPE_OBJECT)
 
-enum { SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, N_SIGNALS };
+enum { SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 void
@@ -174,6 +174,13 @@ on_prompt_state(EbSession *session, const char *message_id, int state, gpointer 
 }
 
 static void
+on_prompt_outcome(EbSession *session, const char *message_id, int outcome, gpointer user_data)
+{
+    EbSessionRecord *record = eb_session_get_record(session);
+    g_signal_emit(user_data, signals[SIGNAL_PROMPT_OUTCOME], 0, record->transport, record->thread, message_id, outcome);
+}
+
+static void
 on_turn_ended(EbSession *session, const char *stop_reason, const GError *error, gpointer user_data)
 {
     EbSessionManager *self = EB_SESSION_MANAGER(user_data);
@@ -232,10 +239,31 @@ eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboole
     g_hash_table_replace(self->records, record->id, eb_session_record_ref(record));
     g_hash_table_replace(self->sessions, record->id, session);
     g_signal_connect_object(session, "prompt-state", G_CALLBACK(on_prompt_state), self, 0);
+    g_signal_connect_object(session, "prompt-outcome", G_CALLBACK(on_prompt_outcome), self, 0);
     g_signal_connect_object(session, "turn-ended", G_CALLBACK(on_turn_ended), self, 0);
     g_signal_connect_object(session, "ended", G_CALLBACK(on_session_ended), self, 0);
+    const char *const *operators =
+        record->transport != NULL ? g_hash_table_lookup(self->operators, record->transport) : NULL;
+    if (operators != NULL)
+        eb_session_set_operators(session, operators);
     eb_session_start(session);
     return session;
+}
+
+void
+eb_session_manager_set_operators(EbSessionManager *self, const char *transport, const char *const *operators)
+{
+    g_return_if_fail(EB_IS_SESSION_MANAGER(self) && transport != NULL);
+    if (operators != NULL)
+        g_hash_table_replace(self->operators, g_strdup(transport), g_strdupv((char **)operators));
+    else
+        g_hash_table_remove(self->operators, transport);
+    GHashTableIter iter;
+    gpointer session;
+    g_hash_table_iter_init(&iter, self->sessions);
+    while (g_hash_table_iter_next(&iter, NULL, &session))
+        if (g_strcmp0(eb_session_get_record(session)->transport, transport) == 0)
+            eb_session_set_operators(session, operators);
 }
 
 void
@@ -379,6 +407,7 @@ eb_session_manager_finalize(GObject *object)
     g_ptr_array_unref(self->waits);
     g_hash_table_unref(self->sessions);
     g_hash_table_unref(self->records);
+    g_hash_table_unref(self->operators);
     g_queue_clear_full(&self->errors, g_free);
     /* The run's lock last: a guest of a run whose lock is free is fair game for others. */
     eb_dir_lock_release(self->state_lock);
@@ -393,6 +422,9 @@ eb_session_manager_class_init(EbSessionManagerClass *klass)
     GType type = G_TYPE_FROM_CLASS(klass);
     G_OBJECT_CLASS(klass)->dispose = eb_session_manager_dispose;
     G_OBJECT_CLASS(klass)->finalize = eb_session_manager_finalize;
+    signals[SIGNAL_PROMPT_OUTCOME] =
+        g_signal_new("prompt-outcome", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 4, G_TYPE_STRING,
+                     G_TYPE_STRING, G_TYPE_STRING, G_TYPE_INT);
     signals[SIGNAL_TURN_ENDED] = g_signal_new("turn-ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE,
                                               4, G_TYPE_STRING, G_TYPE_STRING, G_TYPE_STRING, G_TYPE_ERROR);
     signals[SIGNAL_SESSION_ENDED] =
@@ -411,6 +443,7 @@ eb_session_manager_init(EbSessionManager *self)
 {
     self->records = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, record_free);
     self->sessions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_object_unref);
+    self->operators = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_strfreev);
     self->routers = g_ptr_array_new_with_free_func(g_object_unref);
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);
     g_queue_init(&self->errors);

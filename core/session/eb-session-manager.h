@@ -19,6 +19,8 @@ G_BEGIN_DECLS
  * Projects are locked across processes, so one project never has two live sessions.
  *
  * Signals:
+ *   "prompt-outcome" (const char *transport (nullable), const char *thread, const char *message_id, int EbPromptOutcome):
+ *       as "prompt-outcome" of EbSession.
  *   "turn-ended" (const char *session, const char *thread, const char *stop_reason, GError *error (nullable)): after the
  *       transport was given everything the turn said.
  *   "session-ended" (const char *session (nullable), const char *thread, const char *reason, GError *error (nullable)):
@@ -44,6 +46,12 @@ gboolean eb_session_manager_close_finish(EbSessionManager *self, GAsyncResult *r
 
 /** eb_session_manager_attach_transport: routes messages of @transport to sessions and back. @name: e.g. "console" */
 void eb_session_manager_attach_transport(EbSessionManager *self, const char *name, EbChatTransport *transport);
+
+/**
+ * eb_session_manager_set_operators: whose answers count in every session of a transport, also in those to come.
+ * @operators: (nullable) (array zero-terminated=1): NULL = the transport has no policy: anyone may answer
+ */
+void eb_session_manager_set_operators(EbSessionManager *self, const char *transport, const char *const *operators);
 
 /** eb_session_record_to_json: (transfer full): one row of `sessions list --json`. */
 JsonObject *eb_session_record_to_json(const EbSessionRecord *record);

@@ -33,12 +33,24 @@ struct _EbSession {
     GPtrArray *permissions; /* (element-type EbPermission): the client bounds them (64) */
     guint n_denied;
     /* turns */
-    GQueue prompts;   /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS */
-    EbPrompt *prompt; /* of the turn under way or waiting for a place */
+    GQueue prompts;     /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS */
+    EbPrompt *prompt;   /* of the turn under way or waiting for a place */
+    GPtrArray *steered; /* (element-type EbSteer): given into the turn under way, at most EB_SESSION_MAX_STEERED */
     EbTicket *turn;
-    gint64 turn_us;
+    gint64 turn_us; /* 0 = no prompt is at the agent */
     gboolean cancelled;
+    EbAcpTurn *held_turn; /* (nullable): answered, but what was steered into it is not yet */
+    GSource *steer_timer;
+    gboolean busy;
     GString *said; /* what the agent says in one go, for the transcript, at most 64 KiB */
+    /* what the agent told of itself */
+    char *compact;                     /* (nullable): its command that compacts, without the slash */
+    gint64 context_used, context_size; /* tokens, -1 = unknown */
+    double cost, cost_before;          /* of the session, and when the turn began; negative = unknown */
+    char *currency;
+    /* people */
+    gboolean restricted;  /* the transport has a policy: owner, guests and operators may answer, nobody else */
+    GPtrArray *operators; /* (element-type utf8) */
     /* ending */
     gboolean ending;
     gboolean ending_guest;
@@ -48,27 +60,72 @@ struct _EbSession {
     GSource *lost_timer; /* the connection ended in a turn: the exit code says why, if it comes soon */
 };
 
+/** EbSteer: a prompt given into a turn. */
+typedef struct {
+    EbPrompt *prompt;
+    gboolean pending; /* the agent has not answered it */
+} EbSteer;
+void eb_steer_free(EbSteer *self);
+
+/* eb-session.c */
 void eb_session_set_state(EbSession *self, EbSessionEvent event);
 void eb_session_save(EbSession *self);
 void eb_session_touch(EbSession *self);
+void eb_session_clear_source(GSource **source);
+void eb_session_turn_ended(EbSession *self, const char *stop_reason, const GError *error);
+/** eb_session_end_guest: the second half of eb_session_end(). */
+void eb_session_end_guest(EbSession *self);
+/** eb_session_set_prompt_state, _outcome: tell the journal and people; nobody when @prompt has no message. */
+void eb_session_set_prompt_state(EbSession *self, const EbPrompt *prompt, EbJournalState state);
+void eb_session_set_outcome(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome);
+
+/* eb-session-post.c */
 void eb_session_post(EbSession *self, EbChatPost *post);
 void eb_session_post_text(EbSession *self, EbChatPostKind kind, const char *text);
 void eb_session_post_error(EbSession *self, const GError *error);
 void eb_session_post_position(EbSession *self, const char *what, guint position);
-void eb_session_clear_source(GSource **source);
-/** eb_session_post_end: @ms: of the turn; @error: (nullable) */
-void eb_session_post_end(EbSession *self, const char *stop_reason, guint64 turn_ms, const GError *error);
-void eb_session_turn_ended(EbSession *self, const char *stop_reason, const GError *error);
+void eb_session_post_guest(EbSession *self, EbGuest *guest, const char *state);
+void eb_session_post_ready(EbSession *self, gboolean fresh);
+void eb_session_post_busy(EbSession *self, gboolean busy);
+/** EbTurnEnd: what is told of a turn's end. */
+typedef struct {
+    const char *stop_reason;
+    const char *state;      /* (nullable): a word instead of the one for stop_reason */
+    const EbPrompt *prompt; /* (nullable) */
+    guint64 turn_ms;
+    gint64 wait_ms;      /* from the prompt's coming to its start; negative = unknown */
+    JsonObject *usage;   /* (nullable): as the agent told */
+    const GError *error; /* (nullable) */
+} EbTurnEnd;
+void eb_session_post_end(EbSession *self, const EbTurnEnd *end);
 
-/* eb-session-turn.c */
+/* eb-session-agent.c */
 void eb_session_attach_agent(EbSession *self);
 void eb_session_detach_agent(EbSession *self);
+/** eb_session_listen_early: some agents tell their commands before the launch is done. */
+void eb_session_listen_early(EbSession *self, EbAcpClient *client);
+void eb_session_end_span(EbSession *self);
+void eb_session_close_permissions(EbSession *self);
+
+/* eb-session-turn.c */
 void eb_session_next_turn(EbSession *self);
-/** eb_session_drop_prompts: @error: why none of them runs */
-void eb_session_drop_prompts(EbSession *self, const GError *error);
 /** eb_session_end_turn_first: cancels a turn under way; @self goes on to end the guest when it settled. */
 gboolean eb_session_end_turn_first(EbSession *self);
-/** eb_session_end_guest: the second half of eb_session_end(). */
-void eb_session_end_guest(EbSession *self);
+/** eb_session_steer_settled: the agent answered something that was steered into the turn. */
+void eb_session_steer_settled(EbSession *self);
+
+/* eb-session-people.c */
+/** eb_session_list_answerers: (transfer full) (nullable): NULL = anyone */
+GPtrArray *eb_session_list_answerers(EbSession *self);
+/** eb_session_share_answerers: the open questions take whoever may answer now. */
+void eb_session_share_answerers(EbSession *self);
+
+/* eb-session-prompts.c */
+/** eb_session_drop_prompts: @error: (nullable): why none of them runs */
+void eb_session_drop_prompts(EbSession *self, const GError *error);
+/** eb_session_settle_prompts: the turn of @prompt and of all that was steered into it is over. */
+void eb_session_settle_prompts(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome);
+/** eb_session_encode_prompt: (transfer full): ContentBlock[]. */
+JsonArray *eb_session_encode_prompt(EbSession *self, const EbPrompt *prompt);
 
 G_END_DECLS

@@ -8,39 +8,16 @@
 
 G_DEFINE_FINAL_TYPE(EbSession, eb_session, G_TYPE_OBJECT)
 
-enum { SIGNAL_CHANGED, SIGNAL_PROMPT_STATE, SIGNAL_TURN_ENDED, SIGNAL_ENDED, N_SIGNALS };
+enum { SIGNAL_CHANGED, SIGNAL_PROMPT_STATE, SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_ENDED, N_SIGNALS };
 static guint signals[N_SIGNALS];
-
-EbPrompt *
-eb_prompt_new(const char *message_id, const char *author_id, const char *text)
-{
-    EbPrompt *self = g_new0(EbPrompt, 1);
-    self->message_id = g_strdup(message_id);
-    self->author_id = g_strdup(author_id);
-    self->text = g_strdup(text);
-    return self;
-}
-
-void
-eb_prompt_free(EbPrompt *self)
-{
-    if (self == NULL)
-        return;
-    g_free(self->message_id);
-    g_free(self->author_id);
-    g_free(self->text);
-    g_free(self);
-}
 
 const char *
 eb_session_end_to_string(EbSessionEnd reason)
 {
-    static const char *const names[] = {"stopped",        "unresponsive",   "idle",    "crashed",
-                                        "resource limit", "startup failed", "shutdown"};
+    static const char *const names[] = {"stopped",        "unresponsive",   "idle",     "crashed",
+                                        "resource limit", "startup failed", "shutdown", "archived"};
     return (guint)reason < G_N_ELEMENTS(names) ? names[reason] : "crashed";
 }
-
-/* --- posts --- */
 
 void
 eb_session_clear_source(GSource **source)
@@ -51,129 +28,18 @@ eb_session_clear_source(GSource **source)
     }
 }
 
-/* The transcript keeps a text the agent says in one go as one event. */
-static void
-keep(EbSession *self, const EbChatPost *post)
+void
+eb_session_set_prompt_state(EbSession *self, const EbPrompt *prompt, EbJournalState state)
 {
-    if (post->kind == EB_CHAT_POST_TEXT) {
-        if (self->said->len < EB_TRANSCRIPT_MAX_BODY)
-            g_string_append(self->said, post->text != NULL ? post->text : "");
-        if (!post->final)
-            return;
-        eb_transcript_add(self->transcript, self->record->turns, "text", self->said->str, NULL);
-        g_string_truncate(self->said, 0);
-        return;
-    }
-    if (post->kind == EB_CHAT_POST_THOUGHT)
-        return;
-    eb_transcript_add(self->transcript, self->record->turns, eb_chat_post_kind_to_string(post->kind), post->text,
-                      post->data);
+    if (prompt != NULL && prompt->message_id != NULL)
+        g_signal_emit(self, signals[SIGNAL_PROMPT_STATE], 0, prompt->message_id, state);
 }
 
 void
-eb_session_post(EbSession *self, EbChatPost *post)
+eb_session_set_outcome(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome)
 {
-    keep(self, post);
-    eb_coalescer_push(self->coalescer, post);
-}
-
-void
-eb_session_post_text(EbSession *self, EbChatPostKind kind, const char *text)
-{
-    EbRedactSet *secrets = self->guest != NULL ? self->guest->secrets : self->parts->secrets;
-    g_autofree char *masked = eb_redact_set_mask(secrets, text, -1);
-    EbChatPost *post = eb_chat_post_new(self->record->thread, kind, masked);
-    post->final = TRUE;
-    eb_session_post(self, post);
-}
-
-static int
-exit_code_of(const GError *error)
-{
-    switch (error->code) {
-    case EB_ERROR_CONFIG:
-    case EB_ERROR_INVALID:
-    case EB_ERROR_UNAUTHENTICATED:
-    case EB_ERROR_NOT_FOUND:
-        return 2;
-    case EB_ERROR_DEGRADED:
-        return 3;
-    case EB_ERROR_LOCKED:
-        return 4;
-    default:
-        return 1;
-    }
-}
-
-static void
-describe_error(JsonObject *data, const GError *error)
-{
-    json_object_set_int_member(data, "code", error->code);
-    if (eb_error_get_reason(error) != NULL)
-        json_object_set_string_member(data, "reason", eb_error_get_reason(error));
-    json_object_set_int_member(data, "exit", exit_code_of(error));
-}
-
-void
-eb_session_post_error(EbSession *self, const GError *error)
-{
-    EbRedactSet *secrets = self->guest != NULL ? self->guest->secrets : self->parts->secrets;
-    g_autofree char *masked = eb_redact_set_mask(secrets, error->message, -1);
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_ERROR, masked);
-    post->final = TRUE;
-    post->data = json_object_new();
-    describe_error(post->data, error);
-    eb_session_post(self, post);
-}
-
-void
-eb_session_post_position(EbSession *self, const char *what, guint position)
-{
-    g_autofree char *text = g_strdup_printf("waiting for a free %s, position %u", what, position);
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_NOTICE, text);
-    post->key = g_strdup_printf("waiting-%s", what);
-    post->data = json_object_new();
-    json_object_set_int_member(post->data, "position", position);
-    eb_session_post(self, post);
-}
-
-static guint64
-span_ms(gint64 begin_us, gint64 end_us)
-{
-    return begin_us > 0 && end_us > begin_us ? (guint64)(end_us - begin_us) / 1000 : 0;
-}
-
-void
-eb_session_post_end(EbSession *self, const char *stop_reason, guint64 turn_ms, const GError *error)
-{
-    EbGuest *guest = self->guest;
-    guint64 guest_ms = guest != NULL ? span_ms(guest->begun_us, guest->guest_us) : 0;
-    guint64 agent_ms = guest != NULL ? span_ms(guest->guest_us, guest->ready_us) : 0;
-    g_autofree char *shown = eb_log_escape(stop_reason, -1, 80);
-    g_autofree char *text = g_strdup_printf("%s (guest %.1f s, agent %.1f s, turn %.1f s)", shown,
-                                            (double)guest_ms / 1000, (double)agent_ms / 1000, (double)turn_ms / 1000);
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_END, text);
-    post->final = TRUE;
-    post->data = json_object_new();
-    json_object_set_string_member(post->data, "stop_reason", shown);
-    JsonObject *ms = json_object_new();
-    json_object_set_int_member(ms, "guest", (gint64)guest_ms);
-    json_object_set_int_member(ms, "agent", (gint64)agent_ms);
-    json_object_set_int_member(ms, "turn", (gint64)turn_ms);
-    json_object_set_object_member(post->data, "ms", ms);
-    if (error != NULL) {
-        EbRedactSet *secrets = guest != NULL ? guest->secrets : self->parts->secrets;
-        g_autofree char *masked = eb_redact_set_mask(secrets, error->message, -1);
-        json_object_set_string_member(post->data, "error", masked);
-        describe_error(post->data, error);
-    }
-    eb_session_post(self, post);
-}
-
-void
-eb_session_notice(EbSession *self, const char *text)
-{
-    eb_session_post_text(self, EB_CHAT_POST_NOTICE, text);
+    if (prompt != NULL && prompt->message_id != NULL)
+        g_signal_emit(self, signals[SIGNAL_PROMPT_OUTCOME], 0, prompt->message_id, outcome);
 }
 
 /* --- state and record --- */
@@ -256,45 +122,17 @@ eb_session_set_state(EbSession *self, EbSessionEvent event)
 /* --- start --- */
 
 static void
-post_guest(EbSession *self, EbGuest *guest, const char *state)
-{
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_GUEST, "");
-    post->key = g_strdup("guest");
-    post->data = json_object_new();
-    json_object_set_string_member(post->data, "state", state);
-    json_object_set_string_member(post->data, "instance", guest->instance);
-    json_object_set_string_member(post->data, "origin", guest->origin);
-    gint64 until_us = guest->guest_us > 0 ? guest->guest_us : g_get_monotonic_time();
-    json_object_set_int_member(post->data, "ms", (gint64)span_ms(guest->begun_us, until_us));
-    eb_session_post(self, post);
-}
-
-static void
 on_progress(EbLaunchState state, EbGuest *guest, gpointer user_data)
 {
     EbSession *self = EB_SESSION(user_data);
     replace(&self->record->instance, guest->instance);
     replace(&self->record->run, self->parts->run_id);
     if (state == EB_LAUNCH_GUEST)
-        post_guest(self, guest, "starting");
+        eb_session_post_guest(self, guest, "starting");
     else if (state == EB_LAUNCH_EXEC)
-        post_guest(self, guest, "started");
-}
-
-static void
-post_ready(EbSession *self)
-{
-    EbGuest *guest = self->guest;
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_READY, "");
-    post->data = json_object_new();
-    json_object_set_string_member(post->data, "agent", guest->agent_name);
-    json_object_set_string_member(post->data, "version", guest->agent_version);
-    json_object_set_string_member(post->data, "session", self->record->id);
-    json_object_set_string_member(post->data, "project", self->record->project);
-    if (guest->model != NULL)
-        json_object_set_string_member(post->data, "model", guest->model);
-    json_object_set_int_member(post->data, "ms", (gint64)span_ms(guest->guest_us, guest->ready_us));
-    eb_session_post(self, post);
+        eb_session_post_guest(self, guest, "started");
+    else if (state == EB_LAUNCH_OPEN)
+        eb_session_listen_early(self, guest->client);
 }
 
 static void
@@ -315,6 +153,7 @@ on_launched(GObject *source, GAsyncResult *result, gpointer user_data)
     replace(&self->record->agent_session, self->guest->agent_session);
     replace(&self->record->provider, self->guest->provider);
     replace(&self->record->model, self->guest->model);
+    gboolean fresh = self->fresh;
     self->fresh = FALSE;
     if (self->ending) {
         eb_session_end_guest(self);
@@ -324,7 +163,7 @@ on_launched(GObject *source, GAsyncResult *result, gpointer user_data)
     eb_session_set_state(self, EB_SESSION_EVENT_OPENED);
     if (self->guest->notice != NULL)
         eb_session_notice(self, self->guest->notice);
-    post_ready(self);
+    eb_session_post_ready(self, fresh);
     eb_session_next_turn(self);
 }
 
@@ -368,7 +207,7 @@ eb_session_start(EbSession *self)
 static gboolean
 is_quiet(EbSessionEnd reason)
 {
-    return reason == EB_SESSION_END_IDLE || reason == EB_SESSION_END_SHUTDOWN;
+    return reason == EB_SESSION_END_IDLE || reason == EB_SESSION_END_SHUTDOWN || reason == EB_SESSION_END_ARCHIVED;
 }
 
 static void
@@ -392,6 +231,7 @@ conclude(EbSession *self)
     eb_session_save(self);
     g_clear_pointer(&self->place, eb_ticket_free);
     g_clear_pointer(&self->turn, eb_ticket_free);
+    eb_session_post_busy(self, FALSE);
     if (self->end_error != NULL && !is_quiet(self->end_reason))
         eb_session_post_error(self, self->end_error);
     else if (self->end_reason == EB_SESSION_END_STOPPED)
@@ -419,6 +259,7 @@ eb_session_end_guest(EbSession *self)
         return;
     self->ending_guest = TRUE;
     eb_session_clear_source(&self->lost_timer);
+    eb_session_clear_source(&self->steer_timer);
     eb_session_detach_agent(self);
     if (self->guest == NULL) {
         conclude(self);
@@ -521,6 +362,7 @@ eb_session_dispose(GObject *object)
     EbSession *self = EB_SESSION(object);
     eb_session_clear_source(&self->rest_timer);
     eb_session_clear_source(&self->lost_timer);
+    eb_session_clear_source(&self->steer_timer);
     if (self->guest != NULL)
         eb_session_detach_agent(self);
     g_clear_object(&self->coalescer);
@@ -538,6 +380,11 @@ eb_session_finalize(GObject *object)
     EbSession *self = EB_SESSION(object);
     g_queue_clear_full(&self->prompts, (GDestroyNotify)eb_prompt_free);
     g_clear_pointer(&self->prompt, eb_prompt_free);
+    g_clear_pointer(&self->held_turn, eb_acp_turn_free);
+    g_ptr_array_unref(self->steered);
+    g_ptr_array_unref(self->operators);
+    g_free(self->compact);
+    g_free(self->currency);
     g_clear_pointer(&self->renderer, eb_renderer_free);
     g_ptr_array_unref(self->permissions);
     g_string_free(self->said, TRUE);
@@ -557,6 +404,8 @@ eb_session_class_init(EbSessionClass *klass)
     signals[SIGNAL_CHANGED] = g_signal_new("changed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
     signals[SIGNAL_PROMPT_STATE] = g_signal_new("prompt-state", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                                 G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+    signals[SIGNAL_PROMPT_OUTCOME] = g_signal_new("prompt-outcome", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                                  G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
     signals[SIGNAL_TURN_ENDED] = g_signal_new("turn-ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE,
                                               2, G_TYPE_STRING, G_TYPE_ERROR);
     signals[SIGNAL_ENDED] = g_signal_new("ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
@@ -570,6 +419,10 @@ eb_session_init(EbSession *self)
     self->state = EB_SESSION_STARTING;
     self->cancellable = g_cancellable_new();
     self->permissions = g_ptr_array_new_with_free_func(g_object_unref);
+    self->steered = g_ptr_array_new_with_free_func((GDestroyNotify)eb_steer_free);
+    self->operators = g_ptr_array_new_with_free_func(g_free);
+    self->context_used = self->context_size = -1;
+    self->cost = self->cost_before = -1;
     self->said = g_string_new(NULL);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/state/eb-session-store.h"
 
+#include <string.h>
+
 EbSessionRecord *
 eb_session_record_new(const char *id, const char *project, const char *agent)
 {
@@ -10,6 +12,7 @@ eb_session_record_new(const char *id, const char *project, const char *agent)
     self->project = g_strdup(project);
     self->agent = g_strdup(agent);
     self->state = g_strdup("starting");
+    self->guests = g_ptr_array_new_with_free_func(g_free);
     self->started_ms = self->last_activity_ms = g_get_real_time() / 1000;
     return self;
 }
@@ -32,6 +35,9 @@ eb_session_record_copy(const EbSessionRecord *self)
     copy->last_activity_ms = self->last_activity_ms;
     copy->turns = self->turns;
     copy->end_reason = g_strdup(self->end_reason);
+    for (guint i = 0; i < self->guests->len; i++)
+        g_ptr_array_add(copy->guests, g_strdup(self->guests->pdata[i]));
+    copy->last_prompt = g_strdup(self->last_prompt);
     return copy;
 }
 
@@ -47,12 +53,44 @@ eb_session_record_unref(EbSessionRecord *self)
 {
     if (self == NULL || !g_atomic_int_dec_and_test(&self->ref_count))
         return;
-    char *fields[] = {self->id,        self->project, self->agent, self->model, self->provider, self->agent_session,
-                      self->transport, self->thread,  self->owner, self->state, self->instance, self->run,
-                      self->end_reason};
+    char *fields[] = {self->id,         self->project,    self->agent, self->model, self->provider, self->agent_session,
+                      self->transport,  self->thread,     self->owner, self->state, self->instance, self->run,
+                      self->end_reason, self->last_prompt};
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         g_free(fields[i]);
+    g_ptr_array_unref(self->guests);
     g_free(self);
+}
+
+static gboolean
+find_guest(const EbSessionRecord *self, const char *id, guint *index)
+{
+    return g_ptr_array_find_with_equal_func(self->guests, id, g_str_equal, index);
+}
+
+gboolean
+eb_session_record_has_guest(const EbSessionRecord *self, const char *id)
+{
+    return id != NULL && find_guest(self, id, NULL);
+}
+
+gboolean
+eb_session_record_set_guest(EbSessionRecord *self, const char *id, gboolean invited)
+{
+    guint index = 0;
+    gboolean there = find_guest(self, id, &index);
+    if (there == invited)
+        return FALSE;
+    if (there) {
+        g_ptr_array_remove_index(self->guests, index);
+        return TRUE;
+    }
+    /* One a line on disk. */
+    if (*id == '\0' || strlen(id) > EB_SESSION_MAX_GUEST_BYTES || strpbrk(id, "\r\n") != NULL ||
+        self->guests->len >= EB_SESSION_MAX_GUESTS)
+        return FALSE;
+    g_ptr_array_add(self->guests, g_strdup(id));
+    return TRUE;
 }
 
 static void
@@ -70,6 +108,16 @@ bind_text(sqlite3_stmt *statement, int index, const char *text)
         sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
 }
 
+/* (nullable): NULL when there are none */
+static char *
+join_guests(GPtrArray *guests)
+{
+    g_autoptr(GString) lines = g_string_new(NULL);
+    for (guint i = 0; i < guests->len; i++)
+        g_string_append_printf(lines, "%s%s", i > 0 ? "\n" : "", (const char *)guests->pdata[i]);
+    return lines->len > 0 ? g_string_free(g_steal_pointer(&lines), FALSE) : NULL;
+}
+
 static gpointer
 save_in_store(sqlite3 *db, gpointer data, GError **error)
 {
@@ -77,8 +125,8 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
     g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
         db,
         "INSERT OR REPLACE INTO session (id, project, agent, model, provider, agent_session, transport, thread, owner,"
-        " state, instance, run, started, last_activity, turns, end_reason)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " state, instance, run, started, last_activity, turns, end_reason, guests)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (statement == NULL)
         return NULL;
@@ -91,6 +139,8 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
     sqlite3_bind_int64(statement, 14, record->last_activity_ms);
     sqlite3_bind_int64(statement, 15, record->turns);
     bind_text(statement, 16, record->end_reason);
+    g_autofree char *guests = join_guests(record->guests);
+    bind_text(statement, 17, guests);
     eb_store_step_done(statement, error);
     return NULL;
 }
@@ -141,6 +191,11 @@ record_from_row(sqlite3_stmt *row)
     record->last_activity_ms = sqlite3_column_int64(row, 13);
     record->turns = (guint)sqlite3_column_int64(row, 14);
     record->end_reason = eb_store_column_dup(row, 15);
+    record->guests = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *guests = eb_store_column_dup(row, 16);
+    g_auto(GStrv) lines = g_strsplit(guests != NULL ? guests : "", "\n", -1);
+    for (guint i = 0; lines[i] != NULL; i++)
+        eb_session_record_set_guest(record, lines[i], TRUE);
     return record;
 }
 
@@ -150,7 +205,7 @@ load_in_store(sqlite3 *db, gpointer data, GError **error)
     g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
         db,
         "SELECT id, project, agent, model, provider, agent_session, transport, thread, owner, state, instance, run,"
-        " started, last_activity, turns, end_reason FROM session"
+        " started, last_activity, turns, end_reason, guests FROM session"
         " ORDER BY state = 'ended', last_activity DESC, id LIMIT ?",
         error);
     if (statement == NULL)

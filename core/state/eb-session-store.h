@@ -5,6 +5,11 @@
 
 G_BEGIN_DECLS
 
+/** EB_SESSION_MAX_GUESTS: people one session lets in besides its owner. */
+#define EB_SESSION_MAX_GUESTS 100
+/** EB_SESSION_MAX_GUEST_BYTES: of one id. */
+#define EB_SESSION_MAX_GUEST_BYTES 200
+
 /** EbSessionRecord: what is kept of a session. Strings are nullable unless said otherwise. */
 typedef struct {
     int ref_count;
@@ -23,6 +28,9 @@ typedef struct {
     gint64 started_ms, last_activity_ms; /* unix, milliseconds */
     guint turns;
     char *end_reason;
+    GPtrArray
+        *guests; /* (element-type utf8) (not nullable): ids of people the owner let in, at most EB_SESSION_MAX_GUESTS */
+    char *last_prompt; /* what its agent was told last; not kept on disk */
 } EbSessionRecord;
 
 /** eb_session_record_new: state "starting", both times now. */
@@ -30,6 +38,9 @@ EbSessionRecord *eb_session_record_new(const char *id, const char *project, cons
 EbSessionRecord *eb_session_record_copy(const EbSessionRecord *self);
 EbSessionRecord *eb_session_record_ref(EbSessionRecord *self);
 void eb_session_record_unref(EbSessionRecord *self);
+/** eb_session_record_set_guest: FALSE when nothing changed, the id is none that can be kept, or there are too many. */
+gboolean eb_session_record_set_guest(EbSessionRecord *self, const char *id, gboolean invited);
+gboolean eb_session_record_has_guest(const EbSessionRecord *self, const char *id);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbSessionRecord, eb_session_record_unref)
 
 /** EB_SESSION_STORE_MAX: records that load() gives: the most recently used; older ones stay in the database. */
