@@ -31,7 +31,7 @@ test_short(void)
 {
     g_autoptr(GPtrArray) parts = eb_text_split("hello\n", 2000);
     g_assert_cmpuint(parts->len, ==, 1);
-    g_assert_cmpstr(parts->pdata[0], ==, "hello\n");
+    g_assert_cmpstr(parts->pdata[0], ==, "hello");
     g_autoptr(GPtrArray) none = eb_text_split("", 2000);
     g_assert_cmpuint(none->len, ==, 0);
 }
