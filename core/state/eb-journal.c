@@ -110,7 +110,7 @@ check_room(sqlite3 *db, GError **error)
         eb_store_set_error(error, db, "read the journal");
         return FALSE;
     }
-    if (sqlite3_column_int(count, 0) < EB_JOURNAL_MAX_OPEN)
+    if (sqlite3_column_int(count, 0) <= EB_JOURNAL_MAX_OPEN)
         return TRUE;
     eb_set_error(error, EB_ERROR_QUOTA, "journal.full",
                  "%d messages wait to be handled already: say it again when some of them are", EB_JOURNAL_MAX_OPEN);
