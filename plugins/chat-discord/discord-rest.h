@@ -5,10 +5,17 @@
 
 G_BEGIN_DECLS
 
+/** DISCORD_REST_MAX_QUEUED: requests that may wait; further ones are refused: EB_ERROR_QUOTA "discord.queue-full". */
+#define DISCORD_REST_MAX_QUEUED 2000
+/** DISCORD_REST_MAX_DOWNLOADS: files that are fetched at once; further ones are refused in the same way. */
+#define DISCORD_REST_MAX_DOWNLOADS 16
+
 /** DiscordRequest: one call of the REST API. */
 typedef struct {
     const char *method;  /* static: GET POST PUT PATCH DELETE */
-    const char *route;   /* static: the path with names for ids, e.g. "/channels/{c}/messages"; what buckets go by */
+    const char *route;   /* static: the path with names for ids, e.g. "/channels/{c}/messages"; what buckets go by. A
+                            request with a limit of its own that no header shows has its own: "/channels/{c}#name" for
+                            renames, 2 in ten minutes, which then hold up nothing else */
     char *path;          /* as sent, from the API's base on, with query */
     char *major;         /* (nullable): the top-level id of the route: channel, guild or webhook */
     JsonNode *body;      /* (nullable) */
@@ -45,7 +52,13 @@ void discord_rest_send_async(DiscordRest *self, DiscordRequest *request, GCancel
                              GAsyncReadyCallback callback, gpointer user_data);
 /** discord_rest_send_finish: (transfer full) (nullable): the body; a JSON null for answers without one */
 JsonNode *discord_rest_send_finish(DiscordRest *self, GAsyncResult *result, GError **error);
-/** discord_rest_download_async: a file of the CDN: no authorization, no redirect, judged by the site, bounded. */
+/**
+ * discord_rest_download_async: a file of the CDN: no authorization, no redirect, URL and address judged by the site.
+ *
+ * Errors: EB_ERROR_QUOTA "discord.file-size" when it is or says it is longer than @max_bytes; EB_ERROR_DENIED
+ * "discord.attachment-url", "discord.address", "discord.redirect"; EB_ERROR_NOT_FOUND "discord.file-gone" when the link has
+ * expired: read the message again for a fresh one; EB_ERROR_UNAVAILABLE; EB_ERROR_TIMEOUT; EB_ERROR_CANCELLED.
+ */
 void discord_rest_download_async(DiscordRest *self, const char *url, gsize max_bytes, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data);
 /** discord_rest_download_finish: (transfer full) (nullable) */
