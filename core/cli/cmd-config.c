@@ -3,22 +3,44 @@
 
 #include <string.h>
 
+/* What plugins say of their own tables. FALSE: one problem a line in @error. */
+static gboolean
+check_plugins(EbCli *cli, GError **error)
+{
+    EbPluginRegistry *registry = eb_cli_get_registry(cli, NULL, NULL, NULL, error);
+    GPtrArray *records = registry != NULL ? eb_plugin_registry_get_records(registry) : NULL;
+    g_autoptr(GString) problems = g_string_new(NULL);
+
+    if (records == NULL)
+        return FALSE;
+    for (guint i = 0; i < records->len; i++) {
+        const EbPluginRecord *record = records->pdata[i];
+        if (record->state == EB_PLUGIN_STATE_FAILED && g_error_matches(record->error, EB_ERROR, EB_ERROR_CONFIG))
+            g_string_append_printf(problems, "%s%s", problems->len > 0 ? "\n" : "", record->error->message);
+    }
+    if (problems->len == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_CONFIG, "config.plugin", "%s", problems->str);
+    return FALSE;
+}
+
 static int
 check(EbCli *cli)
 {
     g_autoptr(GError) error = NULL;
     const char *file = eb_cli_get_config_file(cli);
     EbConfig *config = eb_cli_get_config(cli, &error);
+    gboolean fine = config != NULL && check_plugins(cli, &error);
 
     if (!eb_cli_get_json(cli)) {
-        if (config == NULL)
+        if (!fine)
             return eb_cli_fail(cli, "the configuration is refused", error);
         eb_cli_print(cli, "%s: fine\n", file != NULL ? file : "/etc/errand-box");
         return EB_EXIT_OK;
     }
     JsonObject *object = json_object_new();
     JsonArray *problems = json_array_new();
-    json_object_set_boolean_member(object, "ok", config != NULL);
+    json_object_set_boolean_member(object, "ok", fine);
     if (error != NULL) {
         g_auto(GStrv) lines = g_strsplit(error->message, "\n", -1);
         for (char **line = lines; *line != NULL; line++)

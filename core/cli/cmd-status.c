@@ -2,6 +2,25 @@
 #include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 
+#include <string.h>
+
+/* One line for each chat the service is in. */
+static void
+print_transports(EbCli *cli, JsonArray *list)
+{
+    guint n = list != NULL ? json_array_get_length(list) : 0;
+
+    for (guint i = 0; i < n; i++) {
+        JsonObject *transport = eb_json_array_object(list, i);
+        const char *name = eb_json_get_string(transport, "name");
+        const char *state = eb_json_get_string(transport, "state");
+        const char *detail = eb_json_get_string(transport, "detail");
+        eb_cli_print(cli, "%-14s %s: %s%s%s (for %" G_GINT64_FORMAT " s)\n", "chat", name, state,
+                     detail != NULL ? ": " : "", detail != NULL ? detail : "",
+                     eb_json_get_int(transport, "seconds", 0));
+    }
+}
+
 int
 eb_cmd_status(EbCli *cli, int argc, char **argv)
 {
@@ -21,6 +40,10 @@ eb_cmd_status(EbCli *cli, int argc, char **argv)
     JsonObject *object = eb_json_node_object(status);
     g_autoptr(GList) members = object != NULL ? json_object_get_members(object) : NULL;
     for (GList *at = members; at != NULL; at = at->next) {
+        if (strcmp(at->data, "transports") == 0) {
+            print_transports(cli, eb_json_get_array(object, "transports"));
+            continue;
+        }
         g_autofree char *text = eb_json_write(json_object_get_member(object, at->data), NULL);
         eb_cli_print(cli, "%-14s %s\n", (const char *)at->data, text);
     }

@@ -8,34 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define REFERENCE "cred:"
-
-/* Every "cred:NAME" of a table and of those below it. */
-static void
-collect(EbConfigSection *section, GHashTable *names)
-{
-    g_autoptr(GPtrArray) keys = eb_config_section_get_keys(section);
-    g_autoptr(GPtrArray) children = eb_config_section_get_children(section);
-
-    for (guint i = 0; i < keys->len; i++) {
-        GVariant *value = eb_config_section_get_value(section, keys->pdata[i]);
-        const char *text = g_variant_is_of_type(value, G_VARIANT_TYPE_STRING) ? g_variant_get_string(value, NULL) : "";
-        if (g_str_has_prefix(text, REFERENCE))
-            g_hash_table_add(names, g_strdup(text + strlen(REFERENCE)));
-    }
-    for (guint i = 0; i < children->len; i++)
-        collect(eb_config_section_get_child(section, children->pdata[i]), names);
-}
-
 static gboolean
 keep_credentials(EbCli *cli, EbConfig *config, EbCredentials *credentials, GError **error)
 {
-    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_auto(GStrv) names = eb_config_list_credentials(config);
     g_auto(EbCliWait) wait = {0};
 
-    collect(eb_config_get_root(config), names);
-    g_autofree const char **list = (const char **)g_hash_table_get_keys_as_array(names, NULL);
-    eb_credentials_keep_async(credentials, list, NULL, eb_cli_wait_ready, &wait);
+    eb_credentials_keep_async(credentials, (const char *const *)names, NULL, eb_cli_wait_ready, &wait);
     gboolean good = eb_credentials_keep_finish(credentials, eb_cli_wait_result(cli, &wait), error);
     return good;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks that look at more than one key: directories, agents, providers, names of plugins. */
+/* What looks at more than one key: directories, agents, providers, names of plugins, references to credentials. */
 #include "core/config/eb-config-private.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define REFERENCE "cred:"
 
 static gboolean
 is_below(const char *path, const char *dir)
@@ -200,4 +202,31 @@ eb_config_check_plugin_names(EbConfigSection *root, const char *const *enabled, 
         eb_config_problems_add(problems, "%s: [plugin.%s]: no such plugin is enabled (did you mean \"%s\"?)", where,
                                (const char *)names->pdata[i], near);
     }
+}
+
+/* Every "cred:NAME" of a table and of those below it. */
+static void
+collect_credentials(EbConfigSection *section, GHashTable *names)
+{
+    g_autoptr(GPtrArray) keys = eb_config_section_get_keys(section);
+    g_autoptr(GPtrArray) children = eb_config_section_get_children(section);
+
+    for (guint i = 0; i < keys->len; i++) {
+        GVariant *value = eb_config_section_get_value(section, keys->pdata[i]);
+        const char *text = g_variant_is_of_type(value, G_VARIANT_TYPE_STRING) ? g_variant_get_string(value, NULL) : "";
+        if (g_str_has_prefix(text, REFERENCE))
+            g_hash_table_add(names, g_strdup(text + strlen(REFERENCE)));
+    }
+    for (guint i = 0; i < children->len; i++)
+        collect_credentials(eb_config_section_get_child(section, children->pdata[i]), names);
+}
+
+char **
+eb_config_list_credentials(EbConfig *self)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    collect_credentials(eb_config_get_root(self), names);
+    g_autofree const char **list = (const char **)g_hash_table_get_keys_as_array(names, NULL);
+    return g_strdupv((char **)list);
 }

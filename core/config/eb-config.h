@@ -72,6 +72,8 @@ GPtrArray *eb_config_get_providers(EbConfig *self);
 EbAgentProfile *eb_config_get_agent(EbConfig *self, const char *name, GError **error);
 /** eb_config_get_agents: (transfer container) (element-type EbAgentProfile) */
 GPtrArray *eb_config_get_agents(EbConfig *self);
+/** eb_config_list_credentials: (transfer full) (array zero-terminated=1): every NAME that a "cred:NAME" names. */
+char **eb_config_list_credentials(EbConfig *self);
 /** eb_config_show: (transfer full): merged configuration as TOML with provenance comments, secrets are references. */
 char *eb_config_show(EbConfig *self, gboolean json);
 /** eb_config_schema: (transfer full): JSON schema of the file. */

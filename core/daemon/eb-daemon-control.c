@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 struct _EbDaemonControl {
-    EbSessionManager *manager;  /* not owned */
-    EbPluginRegistry *registry; /* not owned */
+    EbSessionManager *manager;      /* not owned */
+    EbPluginRegistry *registry;     /* not owned */
+    EbDaemonTransports *transports; /* not owned */
     EbControlServer *server;
     EbControlTransport *transport;
     gint64 started; /* monotonic, microseconds */
@@ -58,6 +59,7 @@ status_json(EbDaemonControl *self)
         json_object_set_int_member(object, "pid", getpid());
         json_object_set_int_member(object, "uptime_s", (g_get_monotonic_time() - self->started) / G_USEC_PER_SEC);
         json_object_set_int_member(object, "clients", eb_control_server_get_n_clients(self->server));
+        json_object_set_array_member(object, "transports", eb_daemon_transports_json(self->transports));
     }
     return node;
 }
@@ -206,7 +208,8 @@ session_ended(EbSessionManager *manager, const char *session, const char *thread
 }
 
 EbDaemonControl *
-eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegistry *registry, GError **error)
+eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegistry *registry,
+                      EbDaemonTransports *transports, GError **error)
 {
     g_autofree char *path = eb_control_path(eb_config_get_state_dir(config));
     EbControlServer *server = eb_control_server_new(path, error);
@@ -218,6 +221,7 @@ eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegis
     self->server = server;
     self->manager = manager;
     self->registry = registry;
+    self->transports = transports;
     self->transport = eb_control_transport_new();
     self->started = g_get_monotonic_time();
     g_signal_connect(server, "request", G_CALLBACK(request), self);

@@ -3,6 +3,7 @@
 
 #include "core/control/eb-control-server.h"
 #include "core/control/eb-control-transport.h"
+#include "core/daemon/eb-daemon-transports.h"
 #include "core/daemon/eb-daemon.h"
 #include "core/session/eb-session-manager.h"
 
@@ -12,9 +13,9 @@
 typedef struct _EbDaemonControl EbDaemonControl;
 
 /**
- * eb_daemon_control_new: (transfer full) (nullable): listens. @manager and @registry are not owned and outlive it.
- * The transport "control" is attached to @manager.
+ * eb_daemon_control_new: (transfer full) (nullable): listens. @manager, @registry and @transports are not owned and
+ * outlive it. The transport "control" is attached to @manager.
  */
 EbDaemonControl *eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegistry *registry,
-                                       GError **error);
+                                       EbDaemonTransports *transports, GError **error);
 void eb_daemon_control_free(EbDaemonControl *self);

@@ -28,9 +28,10 @@ struct _EbDaemon {
     EbPluginRegistry *registry;
     EbSessionManager *manager; /* (nullable) */
     EbDaemonControl *control;  /* (nullable) */
-    GTask *task;               /* the run (nullable) */
-    GCancellable *starting;    /* ends a start that is no longer wanted */
-    GError *failure;           /* (nullable): the first */
+    EbDaemonTransports *transports;
+    GTask *task;            /* the run (nullable) */
+    GCancellable *starting; /* ends a start that is no longer wanted */
+    GError *failure;        /* (nullable): the first */
     GSource *signals[3];
     GSource *watchdog; /* (nullable) */
     State state;
@@ -41,6 +42,7 @@ struct _EbDaemon {
 G_DEFINE_FINAL_TYPE(EbDaemon, eb_daemon, G_TYPE_OBJECT)
 
 static void drain(EbDaemon *self);
+static void fail(EbDaemon *self, GError *error);
 
 static void
 eb_daemon_finalize(GObject *object)
@@ -51,6 +53,7 @@ eb_daemon_finalize(GObject *object)
         eb_clear_source(&self->signals[i]);
     eb_clear_source(&self->watchdog);
     g_clear_pointer(&self->control, eb_daemon_control_free);
+    g_clear_pointer(&self->transports, eb_daemon_transports_free);
     g_clear_object(&self->manager);
     g_object_unref(self->starting);
     g_object_unref(self->config);
@@ -72,6 +75,12 @@ eb_daemon_init(EbDaemon *self)
     self->starting = g_cancellable_new();
 }
 
+static void
+transport_failed(const GError *error, gpointer user_data)
+{
+    fail(EB_DAEMON(user_data), g_error_copy(error));
+}
+
 EbDaemon *
 eb_daemon_new(EbConfig *config, EbPaths *paths, EbPluginRegistry *registry)
 {
@@ -80,6 +89,7 @@ eb_daemon_new(EbConfig *config, EbPaths *paths, EbPluginRegistry *registry)
     self->config = g_object_ref(config);
     self->paths = g_object_ref(paths);
     self->registry = g_object_ref(registry);
+    self->transports = eb_daemon_transports_new(transport_failed, self);
     return self;
 }
 
@@ -117,6 +127,7 @@ attach_transports(EbDaemon *self)
 
     for (guint i = 0; i < transports->len; i++) {
         const EbExtension *transport = transports->pdata[i];
+        eb_daemon_transports_watch(self->transports, transport->name, EB_CHAT_TRANSPORT(transport->object));
         eb_session_manager_attach_transport(self->manager, transport->name, EB_CHAT_TRANSPORT(transport->object));
     }
 }
@@ -138,7 +149,7 @@ checked(GObject *source, GAsyncResult *result, gpointer user_data)
         drain(self);
         return;
     }
-    self->control = eb_daemon_control_new(self->config, self->manager, self->registry, &error);
+    self->control = eb_daemon_control_new(self->config, self->manager, self->registry, self->transports, &error);
     if (self->control == NULL) {
         fail(self, error);
         return;
@@ -182,7 +193,8 @@ plugins_started(GObject *source, GAsyncResult *result, gpointer user_data)
     log_failed_plugins(self);
     if (self->asked_to_stop) {
         drain(self);
-    } else if (!eb_daemon_check_backend(self->config, self->registry, &error)) {
+    } else if (!eb_daemon_check_backend(self->config, self->registry, &error) ||
+               !eb_daemon_check_transports(self->registry, &error)) {
         fail(self, error);
     } else {
         self->state = STATE_OPENING;
@@ -306,16 +318,12 @@ told_to_reload(gpointer user_data)
 {
     EbDaemon *self = user_data;
     EbCredentials *credentials = eb_credentials_from_registry(self->registry);
-    GPtrArray *providers = eb_config_get_providers(self->config);
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_auto(GStrv) names = eb_config_list_credentials(self->config);
 
     if (credentials == NULL)
         return G_SOURCE_CONTINUE;
     eb_notify_reloading();
-    for (guint i = 0; i < providers->len; i++)
-        g_ptr_array_add(names, ((const EbProviderConfig *)providers->pdata[i])->key_name);
-    g_ptr_array_add(names, NULL);
-    eb_credentials_keep_async(credentials, (const char *const *)names->pdata, NULL, reloaded, g_object_ref(self));
+    eb_credentials_keep_async(credentials, (const char *const *)names, NULL, reloaded, g_object_ref(self));
     return G_SOURCE_CONTINUE;
 }
 
@@ -341,7 +349,8 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
     self->signals[1] = watch_signal(SIGINT, told_to_stop, self);
     self->signals[2] = watch_signal(SIGHUP, told_to_reload, self);
     log_failed_plugins(self);
-    if (!eb_daemon_check_backend(self->config, self->registry, &error)) {
+    if (!eb_daemon_check_backend(self->config, self->registry, &error) ||
+        !eb_daemon_check_transports(self->registry, &error)) {
         fail(self, error);
         return;
     }

@@ -202,6 +202,8 @@ eb_settings_to_toml(GPtrArray *entries, GError **error)
     add_key(chat, "channel_id", eb_env_file_lookup(entries, "ERRAND_CHAT_CHANNEL_ID"));
     add_list(chat, "allowed_user_ids", eb_env_file_lookup(entries, "ERRAND_CHAT_ALLOWED_USER_IDS"));
     add_list(chat, "operator_user_ids", eb_env_file_lookup(entries, "ERRAND_CHAT_OPERATOR_USER_IDS"));
+    if (chat->len > 0)
+        add_key(chat, "token", "cred:chat-token");
     add_table(text, "plugin.chat-discord", chat);
     add_key(github, "user_name", eb_env_file_lookup(entries, "ERRAND_GITHUB_USER_NAME"));
     add_key(github, "user_email", eb_env_file_lookup(entries, "ERRAND_GITHUB_USER_EMAIL"));

@@ -12,7 +12,8 @@ G_BEGIN_DECLS
  *
  * Life: create() (no side effects) -> configure() -> start -> running -> stop. A module stays resident for ever.
  * An error in configure or start puts the plugin into the state "failed" with that error; the service goes on
- * without it unless it is the chosen backend. All calls happen in the thread of the main loop.
+ * without it unless it is the chosen backend, or a chat transport whose error is EB_ERROR_CONFIG, _UNAUTHENTICATED or
+ * _DENIED: then it does not start. All calls happen in the thread of the main loop.
  */
 #define EB_TYPE_PLUGIN (eb_plugin_get_type())
 EB_API

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#define DEFAULT_TOKEN "chat-token"
 #define EVERYBODY "*"
 
 typedef struct {
@@ -144,8 +143,10 @@ discord_config_read(EbConfigSection *section, GError **error)
     GError *wrong = NULL;
 
     self->token_name = eb_config_section_get_secret_name(section, "token", &wrong);
+    /* No default: what a privileged start keeps for the service is what the configuration names. */
     if (self->token_name == NULL && wrong == NULL)
-        self->token_name = g_strdup(DEFAULT_TOKEN);
+        problem(&problems, "token",
+                "is missing: write token = \"cred:chat-token\" and run errand-box creds set chat-token");
     take(&problems, g_steal_pointer(&wrong));
     self->channel_id = read_channel(&problems);
     policy->allowed = read_ids(&problems, "allowed_user_ids", TRUE);

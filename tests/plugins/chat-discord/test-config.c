@@ -15,6 +15,7 @@ section_new(void)
     const char *const allowed[] = {ANN, NULL};
     EbConfigSection *section = eb_config_section_new("plugin.chat-discord");
 
+    eb_config_section_set(section, "token", g_variant_new_string("cred:chat-token"), FILE_NAME, 1);
     eb_config_section_set(section, "channel_id", g_variant_new_string(CHANNEL), FILE_NAME, 2);
     eb_config_section_set(section, "allowed_user_ids", g_variant_new_strv(allowed, -1), FILE_NAME, 3);
     return section;
@@ -154,6 +155,7 @@ test_all_problems(void)
     eb_config_section_set(section, "late_age", g_variant_new_int64(5), FILE_NAME, 8);
     eb_config_section_set(section, "chanel_id", g_variant_new_string(CHANNEL), FILE_NAME, 6);
     g_assert_null(discord_config_read(section, &error));
+    g_assert_nonnull(strstr(error->message, "token is missing: write token = \"cred:chat-token\""));
     g_assert_nonnull(strstr(error->message, "channel_id is missing"));
     g_assert_nonnull(strstr(error->message, "allowed_user_ids is empty"));
     g_assert_nonnull(strstr(error->message, FILE_NAME ":5: plugin.chat-discord.blocked_user_ids has \"carl\""));

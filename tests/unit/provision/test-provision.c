@@ -74,6 +74,7 @@ test_settings(void)
     g_assert_nonnull(strstr(text, "model = \"big \\\"one\\\"\\\\\"\n"));
     g_assert_nonnull(strstr(text, "allow = [\"a.example\", \"*.b.example\"]\n"));
     g_assert_nonnull(strstr(text, "allowed_user_ids = [\"4\", \"5\"]\n"));
+    g_assert_nonnull(strstr(text, "token = \"cred:chat-token\"\n"));
     g_assert_null(strstr(text, "[plugin.github]"));
 }
 
