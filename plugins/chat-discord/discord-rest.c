@@ -53,7 +53,8 @@ struct _DiscordRest {
     DiscordBuckets *buckets;
     GQueue items;     /* Item, in the order of the calls */
     GSource *wake;    /* pumps when its time has come */
-    gint64 wake_time; /* WAKE_NEVER = not armed */
+    gint64 wake_time; /* of our clock; WAKE_NEVER = not armed */
+    gint64 speed;     /* of our clock; 1 but in tests */
     GHashTable *blocked;
     GCancellable *downloads; /* cancelled by close */
     guint n_downloads;
@@ -109,6 +110,18 @@ discord_error_code(const GError *error)
 
 /* --- waking --- */
 
+static gint64
+time_now(DiscordRest *self)
+{
+    return g_get_monotonic_time() * self->speed;
+}
+
+void
+discord_rest_set_speed(DiscordRest *self, guint speed)
+{
+    self->speed = speed;
+}
+
 static gboolean
 on_wake(GSource *source, GSourceFunc callback, gpointer user_data)
 {
@@ -134,7 +147,7 @@ wake_at(DiscordRest *self, gint64 when)
     if (when >= self->wake_time)
         return;
     self->wake_time = when;
-    g_source_set_ready_time(self->wake, when);
+    g_source_set_ready_time(self->wake, (when + self->speed - 1) / self->speed);
 }
 
 static void
@@ -176,7 +189,7 @@ item_finish(Item *item, JsonNode *node, GError *error)
     DiscordRest *self = item->rest;
     g_autoptr(GTask) task = g_steal_pointer(&item->task);
     g_queue_delete_link(&self->items, item->link);
-    discord_buckets_leave(self->buckets, item->lane, g_get_monotonic_time());
+    discord_buckets_leave(self->buckets, item->lane, time_now(self));
     item_free(item);
     wake_now(self);
     if (error != NULL)
@@ -234,7 +247,7 @@ unauthorized(const char *what)
 static void
 set_retry(DiscordRest *self, Item *item, gint64 delay_us)
 {
-    item->not_before = g_get_monotonic_time() + delay_us;
+    item->not_before = time_now(self) + delay_us;
     wake_at(self, item->not_before);
 }
 
@@ -304,7 +317,7 @@ on_exchanged(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(DiscordRest) self = g_object_ref(item->rest);
     g_autoptr(GError) error = NULL;
     g_autoptr(GBytes) body = discord_exchange_finish(SOUP_SESSION(source), result, &error);
-    gint64 now = g_get_monotonic_time();
+    gint64 now = time_now(self);
     g_clear_object(&item->flight);
     if (body == NULL) {
         discord_buckets_lost(self->buckets, item->lane, now);
@@ -312,8 +325,10 @@ on_exchanged(GObject *source, GAsyncResult *result, gpointer user_data)
             item_finish(item, NULL, g_steal_pointer(&item->ending));
         else if (g_error_matches(error, EB_ERROR, EB_ERROR_QUOTA))
             item_finish(item, NULL, g_steal_pointer(&error));
-        else
-            item_failed(self, item, discord_exchange_was_not_sent(error), g_steal_pointer(&error));
+        else {
+            gboolean not_sent = discord_exchange_was_not_sent(error);
+            item_failed(self, item, not_sent, g_steal_pointer(&error));
+        }
         wake_now(self);
         return;
     }
@@ -418,7 +433,7 @@ pump(DiscordRest *self)
     g_autoptr(DiscordRest) hold = g_object_ref(self);
     g_autoptr(GArray) limited = g_array_new(FALSE, FALSE, sizeof(Limited));
     g_autoptr(GArray) ended = g_array_new(FALSE, FALSE, sizeof(Ended));
-    gint64 now = g_get_monotonic_time();
+    gint64 now = time_now(self);
     gint64 next = WAKE_NEVER;
     g_hash_table_remove_all(self->blocked);
     for (GList *at = self->items.head; at != NULL; at = at->next) {
@@ -509,7 +524,7 @@ discord_rest_send_async(DiscordRest *self, DiscordRequest *request, GCancellable
                              DISCORD_REST_MAX_QUEUED);
     if (error == NULL && make_uri(self, item, &error) && make_body(item, &error)) {
         item->lane = discord_buckets_enter(self->buckets, request->method, request->route, request->major,
-                                           request->plain, g_get_monotonic_time());
+                                           request->plain, time_now(self));
         if (item->lane == NULL)
             error = eb_error_new(EB_ERROR_QUOTA, "discord.queue-full", "%s: too many channels are in use", item->what);
     }
@@ -625,6 +640,7 @@ discord_rest_init(DiscordRest *self)
     self->blocked = g_hash_table_new(NULL, NULL);
     self->downloads = g_cancellable_new();
     self->session = discord_session_new(NULL);
+    self->speed = 1;
     self->wake_time = WAKE_NEVER;
     self->wake = g_source_new(&wake_funcs, sizeof(GSource));
     g_source_set_callback(self->wake, on_time, self, NULL);

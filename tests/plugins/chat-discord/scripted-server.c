@@ -91,7 +91,7 @@ on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHa
     }
     g_signal_connect(message, "finished", G_CALLBACK(on_finished), self);
     SoupMessageHeaders *headers = soup_server_message_get_response_headers(message);
-    g_autofree char *usual = g_strdup_printf("{\"id\":\"%u\"}", ++self->next_id);
+    g_autofree char *usual = g_strdup_printf("{\"id\":\"%u\"}", answer == NULL ? ++self->next_id : 0);
     const char *body = answer != NULL && answer->body != NULL ? answer->body : answer != NULL ? "{}" : usual;
     soup_server_message_set_status(message, answer != NULL ? answer->status : 200, NULL);
     if (answer != NULL && answer->headers != NULL)
