@@ -80,53 +80,6 @@ eb_session_end_span(EbSession *self)
 }
 
 static void
-on_answered(EbPermission *permission, const char *outcome, const char *option, gpointer user_data)
-{
-    EbSession *self = EB_SESSION(user_data);
-    EbChatPost *post = eb_chat_post_new(self->record->thread, EB_CHAT_POST_PERMISSION, "");
-    post->final = TRUE;
-    post->data = json_object_new();
-    json_object_set_string_member(post->data, "title", eb_permission_get_title(permission));
-    json_object_set_string_member(post->data, "outcome", outcome);
-    if (option != NULL) {
-        g_autofree char *shown = eb_log_escape(option, -1, 80);
-        json_object_set_string_member(post->data, "option", shown);
-    }
-    eb_session_post(self, post);
-    if (self->watch != NULL)
-        eb_activity_watch_pause(self->watch, FALSE);
-    g_ptr_array_remove(self->permissions, permission);
-}
-
-static void
-on_permission(EbAcpClient *client, EbAcpPermission *question, gpointer user_data)
-{
-    EbSession *self = EB_SESSION(user_data);
-    if (self->ending || self->cancelled)
-        return; /* the last reference answers "cancelled" */
-    eb_session_end_span(self);
-    EbPermission *permission = eb_permission_new(question, self->transport, self->renderer, self->record->thread, NULL);
-    g_autoptr(GPtrArray) answerers = eb_session_list_answerers(self);
-    eb_permission_set_answerers(permission, answerers);
-    g_signal_connect_object(permission, "answered", G_CALLBACK(on_answered), self, 0);
-    g_ptr_array_add(self->permissions, permission);
-    eb_activity_watch_pause(self->watch, TRUE);
-    eb_session_touch(self);
-    eb_permission_ask(permission, (guint)eb_config_get_session(self->parts->config)->question_ms);
-}
-
-void
-eb_session_close_permissions(EbSession *self)
-{
-    while (self->permissions->len > 0) {
-        g_autoptr(EbPermission) permission = g_object_ref(self->permissions->pdata[self->permissions->len - 1]);
-        eb_permission_close(permission);
-        /* Answered by now; when it was before, its signal has come already. */
-        g_ptr_array_remove(self->permissions, permission);
-    }
-}
-
-static void
 on_silent(EbActivityWatch *watch, guint seconds, gpointer user_data)
 {
     g_autofree char *text = g_strdup_printf("no activity for %u s", seconds);
@@ -196,7 +149,7 @@ eb_session_attach_agent(EbSession *self)
     g_signal_connect_object(self->watch, "silent", G_CALLBACK(on_silent), self, 0);
     g_signal_connect_object(self->watch, "stalled", G_CALLBACK(on_stalled), self, 0);
     g_signal_connect_object(guest->client, "update", G_CALLBACK(on_update), self, 0);
-    g_signal_connect_object(guest->client, "permission", G_CALLBACK(on_permission), self, 0);
+    g_signal_connect_object(guest->client, "permission", G_CALLBACK(eb_session_on_permission), self, 0);
     if (EB_IS_BROKER_CTL(guest->broker)) {
         g_signal_connect_object(guest->broker, "denied", G_CALLBACK(on_denied), self, 0);
         g_signal_connect_object(guest->broker, "provider-error", G_CALLBACK(on_provider_error), self, 0);

@@ -89,6 +89,7 @@ remove_session(EbSessionManager *self, GTask *task)
     EbRemoval *removal = g_new0(EbRemoval, 1);
     removal->state_root = g_strdup(self->parts->state_root);
     removal->id = g_strdup(wait->id);
+    eb_questions_close_session(self->parts->questions, wait->id);
     GTask *job = g_task_new(NULL, NULL, on_dirs_removed, task);
     g_task_set_task_data(job, removal, removal_free);
     eb_worker_run(self->parts->disk, job, remove_in_worker);
@@ -116,6 +117,7 @@ mark_stopped(EbSessionManager *self, GTask *task)
         g_object_unref(task);
         return;
     }
+    eb_questions_close_session(self->parts->questions, record->id);
     g_free(record->end_reason);
     record->end_reason = g_strdup(eb_session_end_to_string(EB_SESSION_END_STOPPED));
     eb_session_store_save_async(self->parts->store, record, NULL, on_marked_stopped, task);
@@ -239,6 +241,7 @@ eb_session_manager_close_async(EbSessionManager *self, GCancellable *cancellable
     g_source_attach(self->close_timer, g_main_context_get_thread_default());
     g_ptr_array_add(self->waits, task);
     end_all(self);
+    eb_questions_let_go(self->parts->questions);
     if (g_hash_table_size(self->sessions) == 0)
         eb_session_manager_wake_waits(self);
 }

@@ -183,6 +183,7 @@ on_swept(GObject *source, GAsyncResult *result, gpointer user_data)
         g_hash_table_replace(manager->records, record->id, eb_session_record_ref(record));
     }
     eb_session_manager_connect_backend(manager);
+    eb_session_manager_connect_questions(manager);
     g_task_return_pointer(task, g_object_ref(manager), g_object_unref);
     g_object_unref(task);
 }

@@ -18,6 +18,7 @@ struct _EbSessionManager {
     GHashTable *records;   /* (utf8 id -> EbSessionRecord), EB_SESSION_STORE_MAX and what this run adds */
     GHashTable *sessions;  /* (utf8 id -> EbSession): live ones; admission bounds them */
     GHashTable *operators; /* (utf8 transport -> GStrv): of transports that have a policy */
+    GPtrArray *decisions;  /* answers for sessions that are just ending; of open questions, which are bounded */
     GPtrArray *routers;    /* (element-type EbRouter) */
     GQueue errors;         /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
     GPtrArray *waits;      /* (element-type GTask): stop and close that wait for sessions to end */
@@ -47,6 +48,22 @@ EbSession *eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *rec
 void eb_session_manager_note_error(EbSessionManager *self, const char *text);
 /** eb_session_manager_resolve: (transfer full) (nullable): the one id that is, begins or ends with @text. */
 char *eb_session_manager_resolve(EbSessionManager *self, const char *text, GError **error);
+
+/**
+ * eb_session_manager_answer: as eb_session_answer(), also to the questions of a session in that thread that is not live:
+ * it is continued then. For messages of @thread before they are taken for prompts.
+ */
+EbSessionAnswer eb_session_manager_answer(EbSessionManager *self, const char *transport, const char *thread,
+                                          const char *author_id, const char *text);
+/** eb_session_manager_set_guest: as eb_session_set_guest(), also of a session that is not live. */
+gboolean eb_session_manager_set_guest(EbSessionManager *self, EbSessionRecord *record, const char *id,
+                                      gboolean invited);
+/** eb_session_manager_take_up_questions: those of an earlier run that were asked through transport @name. */
+void eb_session_manager_take_up_questions(EbSessionManager *self, const char *name, EbChatTransport *transport);
+void eb_session_manager_connect_questions(EbSessionManager *self);
+/** eb_session_manager_tell_decisions: session @id has ended: what was answered meanwhile continues it. */
+void eb_session_manager_tell_decisions(EbSessionManager *self, const char *id);
+void eb_decision_free(gpointer data);
 
 /** EB_MANAGER_SWEEP_S: seconds between two looks for guests that no live run has. */
 #define EB_MANAGER_SWEEP_S 60

@@ -206,6 +206,7 @@ on_session_ended(EbSession *session, const char *reason, const GError *error, gp
         if (g_strcmp0(eb_router_get_name(router), record->transport) == 0)
             eb_router_session_ended(router, record->thread);
     }
+    eb_session_manager_tell_decisions(self, record->id);
     eb_session_manager_wake_waits(self);
 }
 
@@ -251,28 +252,13 @@ eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboole
 }
 
 void
-eb_session_manager_set_operators(EbSessionManager *self, const char *transport, const char *const *operators)
-{
-    g_return_if_fail(EB_IS_SESSION_MANAGER(self) && transport != NULL);
-    if (operators != NULL)
-        g_hash_table_replace(self->operators, g_strdup(transport), g_strdupv((char **)operators));
-    else
-        g_hash_table_remove(self->operators, transport);
-    GHashTableIter iter;
-    gpointer session;
-    g_hash_table_iter_init(&iter, self->sessions);
-    while (g_hash_table_iter_next(&iter, NULL, &session))
-        if (g_strcmp0(eb_session_get_record(session)->transport, transport) == 0)
-            eb_session_set_operators(session, operators);
-}
-
-void
 eb_session_manager_attach_transport(EbSessionManager *self, const char *name, EbChatTransport *transport)
 {
     g_return_if_fail(EB_IS_SESSION_MANAGER(self) && name != NULL && EB_IS_CHAT_TRANSPORT(transport));
     if (self->closing)
         return;
     g_ptr_array_add(self->routers, eb_router_new(self, name, transport));
+    eb_session_manager_take_up_questions(self, name, transport);
     if (!self->swept)
         sweep_guests(self);
 }
@@ -393,6 +379,8 @@ eb_session_manager_dispose(GObject *object)
     for (guint i = 0; i < self->routers->len; i++)
         eb_router_close(self->routers->pdata[i]);
     g_ptr_array_set_size(self->routers, 0);
+    if (self->parts != NULL)
+        eb_questions_let_go(self->parts->questions);
     g_hash_table_remove_all(self->sessions);
     eb_clear_source(&self->close_timer);
     eb_clear_source(&self->sweep_timer);
@@ -408,6 +396,7 @@ eb_session_manager_finalize(GObject *object)
     g_hash_table_unref(self->sessions);
     g_hash_table_unref(self->records);
     g_hash_table_unref(self->operators);
+    g_ptr_array_unref(self->decisions);
     g_queue_clear_full(&self->errors, g_free);
     /* The run's lock last: a guest of a run whose lock is free is fair game for others. */
     eb_dir_lock_release(self->state_lock);
@@ -444,6 +433,7 @@ eb_session_manager_init(EbSessionManager *self)
     self->records = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, record_free);
     self->sessions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_object_unref);
     self->operators = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_strfreev);
+    self->decisions = g_ptr_array_new_with_free_func(eb_decision_free);
     self->routers = g_ptr_array_new_with_free_func(g_object_unref);
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);
     g_queue_init(&self->errors);

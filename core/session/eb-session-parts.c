@@ -37,6 +37,7 @@ eb_session_parts_new(void)
     EbSessionParts *self = g_new0(EbSessionParts, 1);
     self->ref_count = 1;
     self->secrets = eb_redact_set_new();
+    self->questions = eb_questions_new();
     return self;
 }
 
@@ -68,6 +69,7 @@ eb_session_parts_unref(EbSessionParts *self)
     g_clear_object(&self->live);
     g_clear_object(&self->turns);
     g_clear_object(&self->gaps);
+    g_clear_object(&self->questions);
     g_clear_object(&self->owner);
     g_free(self);
 }

@@ -9,6 +9,7 @@
 #include "core/config/eb-config.h"
 #include "core/session/eb-admission.h"
 #include "core/session/eb-gap-check.h"
+#include "core/session/eb-questions.h"
 #include "core/state/eb-store.h"
 #include "errand-box-plugin.h"
 
@@ -63,6 +64,7 @@ typedef struct {
     EbAdmission *live;
     EbAdmission *turns;
     EbGapCheck *gaps;
+    EbQuestions *questions; /* of earlier runs */
     /* (nullable): called as each state is entered; tests end the process or fail the step here. */
     gboolean (*step_hook)(EbLaunchState state, gpointer data, GError **error);
     gpointer step_hook_data;

@@ -6,6 +6,7 @@
 #include "core/session/eb-activity-watch.h"
 #include "core/session/eb-guest.h"
 #include "core/session/eb-permission.h"
+#include "core/session/eb-questions.h"
 #include "core/session/eb-session.h"
 #include "core/state/eb-journal.h"
 #include "core/state/eb-transcript.h"
@@ -30,7 +31,9 @@ struct _EbSession {
     EbGuest *guest;
     EbRenderer *renderer;
     EbActivityWatch *watch;
-    GPtrArray *permissions; /* (element-type EbPermission): the client bounds them (64) */
+    GPtrArray *permissions;   /* (element-type EbPermission): the client bounds them (64) */
+    GCancellable *place_wait; /* (nullable): an answered question waits for a place for its turn */
+    guint left_questions;     /* that people may answer though the service ends */
     guint n_denied;
     /* turns */
     GQueue prompts;     /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS */
@@ -49,8 +52,7 @@ struct _EbSession {
     double cost, cost_before;          /* of the session, and when the turn began; negative = unknown */
     char *currency;
     /* people */
-    gboolean restricted;  /* the transport has a policy: owner, guests and operators may answer, nobody else */
-    GPtrArray *operators; /* (element-type utf8) */
+    char **operators; /* (nullable): NULL = the transport has no policy and anyone may answer */
     /* ending */
     gboolean ending;
     gboolean ending_guest;
@@ -105,6 +107,12 @@ void eb_session_detach_agent(EbSession *self);
 /** eb_session_listen_early: some agents tell their commands before the launch is done. */
 void eb_session_listen_early(EbSession *self, EbAcpClient *client);
 void eb_session_end_span(EbSession *self);
+
+/* eb-session-questions.c */
+void eb_session_on_permission(EbAcpClient *client, EbAcpPermission *question, gpointer user_data);
+/** eb_session_has_question: its agent waits for the answer to @id. */
+gboolean eb_session_has_question(EbSession *self, const char *id);
+/** eb_session_close_permissions: the turn is over; with the service they stay open for people. */
 void eb_session_close_permissions(EbSession *self);
 
 /* eb-session-turn.c */
@@ -117,6 +125,8 @@ void eb_session_steer_settled(EbSession *self);
 /* eb-session-people.c */
 /** eb_session_list_answerers: (transfer full) (nullable): NULL = anyone */
 GPtrArray *eb_session_list_answerers(EbSession *self);
+/** eb_session_record_list_answerers: (transfer full): owner, guests and @operators (nullable) */
+GPtrArray *eb_session_record_list_answerers(const EbSessionRecord *record, const char *const *operators);
 /** eb_session_share_answerers: the open questions take whoever may answer now. */
 void eb_session_share_answerers(EbSession *self);
 

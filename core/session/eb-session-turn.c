@@ -40,8 +40,10 @@ tell_end(EbSession *self, const EbAcpTurn *turn, const GError *failure)
 {
     if (self->ending && self->end_reason == EB_SESSION_END_SHUTDOWN && survives_restarts(self))
         eb_session_notice(self,
-                          "the service is going down in the middle of this turn: what was done until now is in the "
-                          "project; say it again to go on");
+                          self->left_questions > 0
+                              ? "the service is going down; the question stays open: answer it and the agent goes on"
+                              : "the service is going down in the middle of this turn: what was done until now is "
+                                "in the project; say it again to go on");
     else if (self->cancelled)
         return;
     else if (failure != NULL)

@@ -288,6 +288,8 @@ eb_session_end(EbSession *self, EbSessionEnd reason, const GError *error)
     self->end_reason = reason;
     self->end_error = error != NULL ? g_error_copy(error) : NULL;
     eb_session_clear_source(&self->rest_timer);
+    if (reason == EB_SESSION_END_STOPPED)
+        eb_questions_close_session(self->parts->questions, self->record->id);
     g_cancellable_cancel(self->cancellable);
     g_signal_emit(self, signals[SIGNAL_CHANGED], 0);
     if (self->launching || self->waiting_place)
@@ -382,7 +384,8 @@ eb_session_finalize(GObject *object)
     g_clear_pointer(&self->prompt, eb_prompt_free);
     g_clear_pointer(&self->held_turn, eb_acp_turn_free);
     g_ptr_array_unref(self->steered);
-    g_ptr_array_unref(self->operators);
+    g_strfreev(self->operators);
+    g_clear_object(&self->place_wait);
     g_free(self->compact);
     g_free(self->currency);
     g_clear_pointer(&self->renderer, eb_renderer_free);
@@ -420,7 +423,6 @@ eb_session_init(EbSession *self)
     self->cancellable = g_cancellable_new();
     self->permissions = g_ptr_array_new_with_free_func(g_object_unref);
     self->steered = g_ptr_array_new_with_free_func((GDestroyNotify)eb_steer_free);
-    self->operators = g_ptr_array_new_with_free_func(g_free);
     self->context_used = self->context_size = -1;
     self->cost = self->cost_before = -1;
     self->said = g_string_new(NULL);

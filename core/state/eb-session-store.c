@@ -157,7 +157,8 @@ static gpointer
 remove_in_store(sqlite3 *db, gpointer data, GError **error)
 {
     static const char *const statements[] = {
-        "DELETE FROM event WHERE session = ?1", "DELETE FROM message WHERE session = ?1 AND state = 'done'",
+        "DELETE FROM event WHERE session = ?1", "DELETE FROM question WHERE session = ?1",
+        "DELETE FROM message WHERE session = ?1 AND state = 'done'",
         "UPDATE message SET session = NULL WHERE session = ?1", "DELETE FROM session WHERE id = ?1"};
     for (gsize i = 0; i < G_N_ELEMENTS(statements); i++) {
         g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, statements[i], error);

@@ -46,22 +46,74 @@ pointer_finish(EbChatTransport *transport, GAsyncResult *result, GError **error)
 }
 
 static void
-on_ask_cancelled(GCancellable *cancellable, gpointer user_data)
+ask_free(gpointer data)
 {
-    EbFakeChat *self = EB_FAKE_CHAT(user_data);
-    g_autoptr(GTask) task = g_steal_pointer(&self->asking);
-    if (task != NULL)
-        g_task_return_new_error(task, EB_ERROR, EB_ERROR_CANCELLED, "closed");
+    EbFakeAsk *ask = data;
+    g_free(ask->message);
+    g_free(ask->question);
+    g_free(ask->outcome);
+    g_clear_pointer(&ask->shown, eb_chat_question_unref);
+    g_clear_object(&ask->task);
+    if (ask->timer != NULL)
+        g_source_destroy(ask->timer);
+    g_clear_pointer(&ask->timer, g_source_unref);
+    g_free(ask);
+}
+
+/* (transfer full) (nullable): the task of @ask, which waits no more. */
+static GTask *
+end_ask(EbFakeAsk *ask)
+{
+    if (ask->timer != NULL)
+        g_source_destroy(ask->timer);
+    g_clear_pointer(&ask->timer, g_source_unref);
+    g_clear_pointer(&ask->shown, eb_chat_question_unref);
+    return g_steal_pointer(&ask->task);
+}
+
+/* With an outcome the buttons go; without one the message stays as it is for whoever takes it up. */
+static gboolean
+on_ask_cancelled(gpointer data)
+{
+    EbFakeAsk *ask = data;
+    if (ask->task == NULL)
+        return G_SOURCE_REMOVE;
+    if (ask->shown->outcome != NULL) {
+        ask->outcome = g_strdup(ask->shown->outcome);
+        ask->live = FALSE;
+    }
+    g_autoptr(GTask) task = end_ask(ask);
+    g_task_return_new_error(task, EB_ERROR, EB_ERROR_CANCELLED, "closed");
+    return G_SOURCE_REMOVE;
 }
 
 static gboolean
-on_ask_late(gpointer user_data)
+on_ask_late(gpointer data)
 {
-    EbFakeChat *self = EB_FAKE_CHAT(user_data);
-    g_autoptr(GTask) task = g_steal_pointer(&self->asking);
+    EbFakeAsk *ask = data;
+    ask->live = FALSE;
+    ask->outcome = g_strdup("too late");
+    g_autoptr(GTask) task = end_ask(ask);
     if (task != NULL)
         g_task_return_new_error(task, EB_ERROR, EB_ERROR_TIMEOUT, "nobody answered");
     return G_SOURCE_REMOVE;
+}
+
+static void
+on_cancelled(GCancellable *cancellable, gpointer data)
+{
+    EbFakeAsk *ask = data;
+    if (ask->task != NULL)
+        on_ask_cancelled(ask);
+}
+
+static EbFakeAsk *
+find_message(EbFakeChat *self, const char *message)
+{
+    for (guint i = 0; i < self->asks->len; i++)
+        if (g_str_equal(((EbFakeAsk *)self->asks->pdata[i])->message, message))
+            return self->asks->pdata[i];
+    return NULL;
 }
 
 static void
@@ -70,21 +122,82 @@ ask_async(EbChatTransport *transport, EbChatQuestion *question, guint timeout_ms
 {
     EbFakeChat *self = EB_FAKE_CHAT(transport);
     g_autoptr(GTask) task = g_task_new(self, NULL, callback, user_data);
-    self->asked++;
+    g_assert_nonnull(question->id);
     g_assert_cmpuint(question->choices->len, ==, 2);
-    if (self->answer != NULL && *self->answer != '\0') {
-        g_task_return_pointer(task, g_strdup(self->answer), g_free);
+    if (self->deaf) {
+        g_task_return_new_error(task, EB_ERROR, EB_ERROR_UNAVAILABLE, "nobody is there");
         return;
     }
-    self->asking = g_steal_pointer(&task);
-    g_cancellable_connect(cancellable, G_CALLBACK(on_ask_cancelled), self, NULL);
-    g_timeout_add(timeout_ms, on_ask_late, self);
+    EbFakeAsk *ask = question->message_id != NULL ? find_message(self, question->message_id) : NULL;
+    g_assert_true((ask != NULL) == (question->message_id != NULL));
+    if (ask == NULL) {
+        ask = g_new0(EbFakeAsk, 1);
+        ask->message = g_strdup_printf("ask-%u", ++self->asked);
+        ask->question = g_strdup(question->id);
+        ask->live = TRUE;
+        g_ptr_array_add(self->asks, ask);
+        g_signal_emit_by_name(self, "asked", question->id, ask->message);
+    } else {
+        g_assert_cmpstr(ask->question, ==, question->id);
+        g_assert_true(ask->live);
+        self->taken_up++;
+    }
+    g_assert_null(ask->task);
+    ask->shown = eb_chat_question_ref(question);
+    ask->task = g_steal_pointer(&task);
+    if (self->answer != NULL && *self->answer != '\0') {
+        g_autoptr(GTask) answered = end_ask(ask);
+        ask->live = FALSE;
+        g_task_return_pointer(answered, g_strdup(self->answer), g_free);
+        return;
+    }
+    g_cancellable_connect(cancellable, G_CALLBACK(on_cancelled), ask, NULL);
+    ask->timer = g_timeout_source_new(timeout_ms);
+    g_source_set_callback(ask->timer, on_ask_late, ask, NULL);
+    g_source_attach(ask->timer, NULL);
 }
 
 static char *
 ask_finish(EbChatTransport *transport, GAsyncResult *result, char **answered_by, GError **error)
 {
-    return g_task_propagate_pointer(G_TASK(result), error);
+    char *choice = g_task_propagate_pointer(G_TASK(result), error);
+    if (answered_by != NULL && choice != NULL)
+        *answered_by = g_strdup(g_task_get_task_data(G_TASK(result)));
+    return choice;
+}
+
+guint
+eb_fake_chat_open_asks(EbFakeChat *self)
+{
+    guint open = 0;
+    for (guint i = 0; i < self->asks->len; i++)
+        open += ((EbFakeAsk *)self->asks->pdata[i])->task != NULL;
+    return open;
+}
+
+EbFakeAsk *
+eb_fake_chat_ask(EbFakeChat *self, guint index)
+{
+    g_assert_cmpuint(index, <, self->asks->len);
+    return self->asks->pdata[index];
+}
+
+/* As a transport has to: whoever may not answer presses in vain. */
+gboolean
+eb_fake_chat_press(EbFakeChat *self, guint index, const char *choice, const char *by)
+{
+    EbFakeAsk *ask = eb_fake_chat_ask(self, index);
+    if (ask->task == NULL)
+        return FALSE;
+    GPtrArray *may = ask->shown->answerers;
+    if (may != NULL && !g_ptr_array_find_with_equal_func(may, by, g_str_equal, NULL))
+        return FALSE;
+    g_autoptr(GTask) task = end_ask(ask);
+    ask->live = FALSE;
+    ask->outcome = g_strdup_printf("pressed %s", choice);
+    g_task_set_task_data(task, g_strdup(by), g_free);
+    g_task_return_pointer(task, g_strdup(choice), g_free);
+    return TRUE;
 }
 
 static void
@@ -164,7 +277,7 @@ eb_fake_chat_finalize(GObject *object)
     g_ptr_array_unref(self->posts);
     g_ptr_array_unref(self->held);
     g_free(self->answer);
-    g_clear_object(&self->asking);
+    g_ptr_array_unref(self->asks);
     G_OBJECT_CLASS(eb_fake_chat_parent_class)->finalize(object);
 }
 
@@ -177,6 +290,7 @@ eb_fake_chat_class_init(EbFakeChatClass *klass)
 static void
 eb_fake_chat_init(EbFakeChat *self)
 {
+    self->asks = g_ptr_array_new_with_free_func(ask_free);
     self->held = g_ptr_array_new_with_free_func(g_object_unref);
     self->posts = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_post_unref);
 }

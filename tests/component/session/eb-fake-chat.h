@@ -15,13 +15,26 @@ struct _EbFakeChat {
     EbChatLimits limits;
     GPtrArray *posts; /* (element-type EbChatPost) */
     char *answer;     /* (nullable): choice for the next questions; "" = never answers */
-    GTask *asking;    /* (nullable) */
-    guint asked;
+    GPtrArray *asks;  /* (element-type EbFakeAsk): every message with a question, as people see it; beyond restarts */
+    guint asked;      /* questions shown anew */
+    guint taken_up;   /* questions shown before and asked again */
+    gboolean deaf;    /* asks fail at once */
     guint messages;
     guint threads;
     gboolean hold;   /* posts are not answered until eb_fake_chat_release() */
     GPtrArray *held; /* (element-type GTask) */
 };
+
+/** EbFakeAsk: a message with a question. */
+typedef struct {
+    char *message;
+    char *question;        /* id */
+    char *outcome;         /* (nullable): shown in place of the buttons */
+    gboolean live;         /* its buttons do something when pressed */
+    EbChatQuestion *shown; /* (nullable): while it is asked */
+    GTask *task;           /* (nullable) */
+    GSource *timer;        /* (nullable) */
+} EbFakeAsk;
 
 EbFakeChat *eb_fake_chat_new(EbChatCaps caps);
 /** eb_fake_chat_say: @extra: (nullable): JSON text */
@@ -32,6 +45,11 @@ char *eb_fake_chat_said(EbFakeChat *self, EbChatPostKind kind);
 guint eb_fake_chat_count(EbFakeChat *self, EbChatPostKind kind);
 /** eb_fake_chat_last: (transfer none) (nullable) */
 EbChatPost *eb_fake_chat_last(EbFakeChat *self, EbChatPostKind kind);
+/** eb_fake_chat_open_asks: questions that wait for an answer. */
+guint eb_fake_chat_open_asks(EbFakeChat *self);
+/** eb_fake_chat_ask: (transfer none): the one shown @index-th; eb_fake_chat_press: TRUE when it was taken. */
+EbFakeAsk *eb_fake_chat_ask(EbFakeChat *self, guint index);
+gboolean eb_fake_chat_press(EbFakeChat *self, guint index, const char *choice, const char *by);
 /** eb_fake_chat_release: answers what was held and holds no more. */
 void eb_fake_chat_release(EbFakeChat *self);
 void eb_fake_chat_forget(EbFakeChat *self);
