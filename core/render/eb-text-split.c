@@ -163,6 +163,21 @@ needs_guard(EbSplit *self, const char *shown, gsize length, EbTextLine meant)
     return (kind == EB_TEXT_LINE_OPEN || kind == EB_TEXT_LINE_CLOSE) && kind != meant;
 }
 
+/* What at the begin of a line would be a quotation, a heading or an item of a list. */
+static gboolean
+looks_like_block(const char *piece, gsize length)
+{
+    gsize at = 0;
+    while (at < length && strchr("#-*+", piece[at]) != NULL)
+        at++;
+    if (at == 0)
+        while (at < length && g_ascii_isdigit(piece[at]))
+            at++;
+    if (at > 0 && at < length && (piece[at] == '.' || piece[at] == ')'))
+        at++;
+    return length > 0 && (*piece == '>' || (at > 0 && at < length && piece[at] == ' '));
+}
+
 /* A line that fits into no part, or only behind a guard; the part before is closed. */
 static void
 add_long_line(EbSplit *self, gsize offset, gsize length, gsize quote_length, EbTextLine meant)
@@ -181,7 +196,8 @@ add_long_line(EbSplit *self, gsize offset, gsize length, gsize quote_length, EbT
         const char *piece = self->text + offset + at;
         gsize fit = eb_text_cut(piece, line_end - at, self->max > used + 2 ? self->max - used : 2, !code);
         g_autofree char *shown = g_strdup_printf("%.*s%.*s", at > 0 ? (int)quote_length : 0, quote, (int)fit, piece);
-        if (!guarded && needs_guard(self, shown, strlen(shown), at == 0 ? meant : EB_TEXT_LINE_PROSE)) {
+        if (!guarded && ((at > 0 && !code && looks_like_block(piece, fit)) ||
+                         needs_guard(self, shown, strlen(shown), at == 0 ? meant : EB_TEXT_LINE_PROSE))) {
             self->open = FALSE;
             guarded = TRUE;
             at = at == 0 ? quote_length : at;

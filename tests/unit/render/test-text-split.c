@@ -155,10 +155,19 @@ test_spaces(void)
         g_assert_true(g_str_has_prefix(part(parts, i), "wordy"));
         g_assert_true(g_str_has_suffix(part(parts, i), "wordy"));
     }
+    /* What only happens to stand at a cut is no list, heading or quotation. */
+    static const char *const marks[] = {"- ", "> ", "# ", "1. ", "* "};
+    for (guint i = 0; i < G_N_ELEMENTS(marks); i++) {
+        g_autofree char *many = repeat(marks[i], 100);
+        g_autofree char *line = g_strconcat("x ", many, NULL);
+        g_autoptr(GPtrArray) lines = split(line, 100);
+        for (guint p = 1; p < lines->len; p++)
+            g_assert_true(g_str_has_prefix(part(lines, p), "\xe2\x80\x8b"));
+    }
     g_autofree char *zalgo = repeat("\xcc\x81", 500);
     g_autofree char *text = g_strconcat("e", zalgo, NULL);
-    g_autoptr(GPtrArray) marks = split(text, 100);
-    g_assert_cmpuint(marks->len, >=, 1);
+    g_autoptr(GPtrArray) heap = split(text, 100);
+    g_assert_cmpuint(heap->len, >=, 1);
 }
 
 static void
