@@ -9,11 +9,20 @@ G_BEGIN_DECLS
 #define EB_COALESCER_MAX_POSTS 500
 /** EB_COALESCER_MAX_BYTES: of their texts. */
 #define EB_COALESCER_MAX_BYTES (4 * 1024 * 1024)
+/** EB_COALESCER_MAX_FILE_BYTES: of their files. */
+#define EB_COALESCER_MAX_FILE_BYTES (32 * 1024 * 1024)
+/** EB_COALESCER_NOTIFY_UNITS: kept free of a post that notifies somebody: the transport writes whom. */
+#define EB_COALESCER_NOTIFY_UNITS 32
 
 /**
- * EbCoalescer: hands the posts of one thread to a transport, one at a time and in order, shaped for it: pieces of a text
- * are joined while the transport is busy, or gathered until the text is whole when it takes no pieces; long texts are
- * split; a change of a post that was not sent yet replaces it; changes keep the transport's pace.
+ * EbCoalescer: hands the posts of one thread to a transport, one at a time and in order, shaped for it. A transport that
+ * takes pieces of texts (STREAM) or wants everything (STRUCTURED) gets posts as they are, pieces joined while it is busy.
+ *
+ * For others posts become messages for people: data is put into words; a text of the agent is one message that grows
+ * (EDIT), at the transport's pace, split where it is long, with the rest in a file where it is very long (FILES);
+ * consecutive tool calls are one message; a diff is cut to one; what is only of use to programs is left out. Changes of a
+ * message wait for its pace and may be overtaken by new messages, never the other way round; the same text is never sent
+ * twice, the last one always.
  */
 #define EB_TYPE_COALESCER (eb_coalescer_get_type())
 G_DECLARE_FINAL_TYPE(EbCoalescer, eb_coalescer, EB, COALESCER, GObject)
