@@ -12,7 +12,6 @@
 typedef struct {
     gint64 remaining; /* -1 = not known */
     gint64 reset_at;
-    gint64 span;          /* longest reset-after seen */
     gint64 blocked_until; /* asked for by a 429 */
     guint in_flight;
 } Window;
@@ -22,6 +21,12 @@ typedef struct {
     guint lanes;
 } Bucket;
 
+/* What is known of a method and route in every channel. */
+typedef struct {
+    char *hash;  /* of its bucket, "" = it has none */
+    gint64 span; /* longest reset-after seen */
+} RouteFacts;
+
 struct _DiscordLane {
     char *key;    /* "METHOD ROUTE MAJOR" */
     char *route;  /* "METHOD ROUTE" */
@@ -30,13 +35,15 @@ struct _DiscordLane {
     Bucket *bucket;
     Window own; /* lanes of one bucket can have limits that differ all the same: both are kept */
     gboolean plain;
+    gboolean was_unknown; /* when what is under way was sent */
     guint users;
 };
 
 struct _DiscordBuckets {
-    GHashTable *lanes;   /* key -> DiscordLane (owned) */
-    GHashTable *buckets; /* "HASH MAJOR" -> Bucket (owned) */
-    GHashTable *hashes;  /* "METHOD ROUTE" -> its bucket's hash, "" = it has none; routes are static, so few */
+    GHashTable *lanes;       /* key -> DiscordLane (owned) */
+    GHashTable *buckets;     /* "HASH MAJOR" -> Bucket (owned) */
+    GHashTable *facts;       /* "METHOD ROUTE" -> RouteFacts (owned); routes are static, so few */
+    guint unknown_in_flight; /* that were sent when their route was not in @facts */
     guint prune_at;
     gint64 sent[DISCORD_GLOBAL_MAX]; /* ring: when the last ones were sent */
     guint sent_at;
@@ -85,13 +92,21 @@ lane_free(gpointer data)
     g_free(lane);
 }
 
+static void
+facts_free(gpointer data)
+{
+    RouteFacts *facts = data;
+    g_free(facts->hash);
+    g_free(facts);
+}
+
 DiscordBuckets *
 discord_buckets_new(void)
 {
     DiscordBuckets *self = g_new0(DiscordBuckets, 1);
     self->lanes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, lane_free);
     self->buckets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    self->hashes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    self->facts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, facts_free);
     self->prune_at = PRUNE_AT;
     for (guint i = 0; i < DISCORD_GLOBAL_MAX; i++)
         self->sent[i] = G_MININT64 / 2;
@@ -105,7 +120,7 @@ discord_buckets_free(DiscordBuckets *self)
         return;
     g_hash_table_unref(self->lanes);
     g_hash_table_unref(self->buckets);
-    g_hash_table_unref(self->hashes);
+    g_hash_table_unref(self->facts);
     g_free(self);
 }
 
@@ -136,21 +151,21 @@ window_take(Window *window, gint64 now)
 }
 
 static void
-window_lost(Window *window, gint64 now)
+window_lost(Window *window, gint64 span, gint64 now)
 {
     window->in_flight--;
     /* It may have opened a new window over there and used it up. */
-    if (window->remaining < 0 && window->span > 0) {
+    if (window->remaining < 0 && span > 0) {
         window->remaining = 0;
-        window->reset_at = now + window->span + DISCORD_RESET_MARGIN_US;
+        window->reset_at = now + span + DISCORD_RESET_MARGIN_US;
     }
 }
 
 static void
-window_answer(Window *window, const DiscordAnswer *answer, gint64 now)
+window_answer(Window *window, const DiscordAnswer *answer, gint64 span, gint64 now)
 {
     if (answer->remaining < 0) {
-        window_lost(window, now);
+        window_lost(window, span, now);
         return;
     }
     window->in_flight--;
@@ -159,7 +174,6 @@ window_answer(Window *window, const DiscordAnswer *answer, gint64 now)
         reset_after = DEFAULT_WAIT_US;
     window->remaining = MAX(0, answer->remaining - (gint64)window->in_flight);
     window->reset_at = now + reset_after + DISCORD_RESET_MARGIN_US;
-    window->span = MAX(window->span, reset_after);
 }
 
 /* --- lanes --- */
@@ -207,8 +221,8 @@ discord_buckets_enter(DiscordBuckets *self, const char *method, const char *rout
         lane->major = g_strdup(major != NULL ? major : "");
         lane->plain = plain;
         lane->own.remaining = -1;
-        const char *hash = g_hash_table_lookup(self->hashes, lane->route);
-        lane_set_bucket(self, lane, hash != NULL ? hash : "");
+        const RouteFacts *facts = g_hash_table_lookup(self->facts, lane->route);
+        lane_set_bucket(self, lane, facts != NULL ? facts->hash : "");
         g_hash_table_insert(self->lanes, lane->key, lane);
     }
     lane->users++;
@@ -221,23 +235,33 @@ discord_buckets_leave(DiscordBuckets *self, DiscordLane *lane, gint64 now)
     lane->users--;
 }
 
+static gboolean
+is_known(DiscordBuckets *self, const DiscordLane *lane)
+{
+    return lane->plain || g_hash_table_contains(self->facts, lane->route);
+}
+
 /*
  * A route whose bucket nobody has told yet may share any bucket of its channel (setting and removing a reaction do): it
- * is sent when nothing else is under way there and none of those is used up. Once, as routes keep their bucket.
+ * is sent when nothing else is under way there and none of those is used up, and nothing else is sent before it is
+ * answered. Once, as routes keep their bucket.
  */
 static DiscordVerdict
-admit_unknown(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint64 *until)
+admit_beside(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint64 *until)
 {
+    gboolean known = is_known(self, lane);
     GHashTableIter iter;
     gpointer value;
+    if (known && self->unknown_in_flight == 0)
+        return DISCORD_VERDICT_SEND;
     g_hash_table_iter_init(&iter, self->lanes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         DiscordLane *other = value;
         if (other->plain || !g_str_equal(other->major, lane->major))
             continue;
-        if (other->own.in_flight > 0)
+        if (other->own.in_flight > 0 && (!known || !is_known(self, other)))
             return DISCORD_VERDICT_BUSY;
-        if (other->own.remaining == 0)
+        if (!known && other->own.remaining == 0)
             *until = MAX(*until, MIN(other->own.reset_at, now + UNKNOWN_WAIT_MAX_US));
     }
     return DISCORD_VERDICT_SEND;
@@ -299,12 +323,13 @@ discord_buckets_admit(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint6
     if (!lane->plain) {
         *until = MAX(*until, self->global_until);
         *until = MAX(*until, self->sent[self->sent_at] + DISCORD_GLOBAL_WINDOW_US);
-        if (!g_hash_table_contains(self->hashes, lane->route) &&
-            admit_unknown(self, lane, now, until) == DISCORD_VERDICT_BUSY)
+        if (admit_beside(self, lane, now, until) == DISCORD_VERDICT_BUSY)
             return DISCORD_VERDICT_BUSY;
     }
     if (*until > now)
         return DISCORD_VERDICT_WAIT;
+    lane->was_unknown = !is_known(self, lane);
+    self->unknown_in_flight += lane->was_unknown;
     window_take(&lane->own, now);
     if (lane->bucket != NULL)
         window_take(&lane->bucket->window, now);
@@ -315,19 +340,35 @@ discord_buckets_admit(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint6
     return DISCORD_VERDICT_SEND;
 }
 
-static void
-learn_bucket(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answer)
+/* Returns the longest window that the route's bucket is known to have. */
+static gint64
+learn_route(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answer)
 {
-    const char *known = g_hash_table_lookup(self->hashes, lane->route);
+    RouteFacts *facts = g_hash_table_lookup(self->facts, lane->route);
     const char *told = answer->bucket;
     /* Errors from before the limiter carry no header; only a success without one means that there is no bucket. */
-    if (told == NULL)
-        told = answer->status < 300 && known == NULL ? "" : known;
-    if (told == NULL)
-        return;
-    if (known == NULL || !g_str_equal(known, told))
-        g_hash_table_replace(self->hashes, g_strdup(lane->route), g_strdup(told));
-    lane_set_bucket(self, lane, g_hash_table_lookup(self->hashes, lane->route));
+    if (told == NULL && facts == NULL && answer->status < 300)
+        told = "";
+    if (facts == NULL && told != NULL) {
+        facts = g_new0(RouteFacts, 1);
+        g_hash_table_insert(self->facts, g_strdup(lane->route), facts);
+    }
+    if (facts == NULL)
+        return 0;
+    facts->span = MAX(facts->span, answer->reset_after_us);
+    if (told == NULL || g_strcmp0(told, facts->hash) == 0)
+        return facts->span;
+    g_free(facts->hash);
+    facts->hash = g_strdup(told);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, self->lanes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        DiscordLane *other = value;
+        if (g_str_equal(other->route, lane->route))
+            lane_set_bucket(self, other, facts->hash);
+    }
+    return facts->span;
 }
 
 static void
@@ -358,10 +399,11 @@ limit_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answe
 void
 discord_buckets_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answer, gint64 jitter, gint64 now)
 {
-    learn_bucket(self, lane, answer);
-    window_answer(&lane->own, answer, now);
+    self->unknown_in_flight -= lane->was_unknown;
+    gint64 span = learn_route(self, lane, answer);
+    window_answer(&lane->own, answer, span, now);
     if (lane->bucket != NULL)
-        window_answer(&lane->bucket->window, answer, now);
+        window_answer(&lane->bucket->window, answer, span, now);
     if (answer->status == 401 || answer->status == 403 ||
         (answer->status == 429 && answer->scope != DISCORD_SCOPE_SHARED)) {
         invalid_turn(self, now);
@@ -380,9 +422,12 @@ discord_buckets_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAns
 void
 discord_buckets_lost(DiscordBuckets *self, DiscordLane *lane, gint64 now)
 {
-    window_lost(&lane->own, now);
+    self->unknown_in_flight -= lane->was_unknown;
+    const RouteFacts *facts = g_hash_table_lookup(self->facts, lane->route);
+    gint64 span = facts != NULL ? facts->span : 0;
+    window_lost(&lane->own, span, now);
     if (lane->bucket != NULL)
-        window_lost(&lane->bucket->window, now);
+        window_lost(&lane->bucket->window, span, now);
 }
 
 guint
