@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-session"
-#include "core/session/eb-router.h"
-
-#include "core/session/eb-project-name.h"
-#include "core/state/eb-journal.h"
-
-#define MAX_TITLE_CHARACTERS 90
-#define MAX_ID_BYTES 200
-
-struct _EbRouter {
-    GObject parent_instance;
-    EbSessionManager *manager; /* not owned; NULL when closed */
-    char *name;
-    EbChatTransport *transport;
-    EbChatCaps caps;
-    GCancellable *cancellable;
-    GPtrArray *held; /* (element-type EbChatMessage), at most EB_ROUTER_MAX_HELD */
-};
+#include "core/base/eb-source.h"
+#include "core/chat/eb-opening.h"
+#include "core/session/eb-router-private.h"
 
 G_DEFINE_FINAL_TYPE(EbRouter, eb_router, G_TYPE_OBJECT)
-
-static void dispatch(EbRouter *self, EbChatMessage *message);
 
 const char *
 eb_router_get_name(EbRouter *self)
@@ -34,179 +18,297 @@ eb_router_get_transport(EbRouter *self)
     return self->transport;
 }
 
-/* --- telling, without a session --- */
-
-static void
-on_told(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *id = eb_chat_transport_post_finish(EB_CHAT_TRANSPORT(source), result, &error);
-    if (error != NULL)
-        eb_debug("a message could not be sent: %s", error->message);
-}
-
-static void
-tell(EbRouter *self, const char *thread, EbChatPostKind kind, const char *text)
-{
-    g_autofree char *masked = eb_redact_set_mask(self->manager->parts->secrets, text, -1);
-    g_autoptr(EbChatPost) post = eb_chat_post_new(thread, kind, masked);
-    post->final = TRUE;
-    eb_chat_transport_post_async(self->transport, post, self->cancellable, on_told, NULL);
-}
-
-/* Whoever waits for a turn hears that there is none. */
-static void
-refuse(EbRouter *self, EbChatMessage *message, const char *thread, const GError *error)
-{
-    tell(self, thread, EB_CHAT_POST_ERROR, error->message);
-    g_autoptr(EbChatPost) post = eb_chat_post_new(thread, EB_CHAT_POST_END, "");
-    post->final = TRUE;
-    post->data = json_object_new();
-    json_object_set_string_member(post->data, "stop_reason", "error");
-    json_object_set_string_member(post->data, "error", error->message);
-    json_object_set_int_member(post->data, "code", error->code);
-    if (eb_error_get_reason(error) != NULL)
-        json_object_set_string_member(post->data, "reason", eb_error_get_reason(error));
-    eb_chat_transport_post_async(self->transport, post, self->cancellable, on_told, NULL);
-    eb_journal_mark(self->manager->parts->store, self->name, message->id, EB_JOURNAL_DONE, NULL);
-    eb_session_manager_note_error(self->manager, error->message);
-    g_signal_emit_by_name(self->manager, "session-ended", NULL, thread, "startup failed", error);
-}
-
-/* --- sessions --- */
-
-static void
-give_prompt(EbRouter *self, EbSession *session, EbChatMessage *message)
-{
-    g_autoptr(GError) error = NULL;
-    EbSessionRecord *record = eb_session_get_record(session);
-    EbPrompt *prompt = eb_prompt_new(message->id, message->author_id, message->text != NULL ? message->text : "");
-    eb_journal_mark(self->manager->parts->store, self->name, message->id, EB_JOURNAL_RECEIVED, record->id);
-    if (eb_session_prompt(session, prompt, &error))
-        return;
-    tell(self, record->thread, EB_CHAT_POST_ERROR, error->message);
-    eb_journal_mark(self->manager->parts->store, self->name, message->id, EB_JOURNAL_DONE, record->id);
-}
-
-static void
-open_session(EbRouter *self, EbChatMessage *message, const char *thread)
-{
-    const char *project = eb_json_get_string(message->extra, "project");
-    const char *agent = eb_json_get_string(message->extra, "agent");
-    g_autofree char *id = eb_session_id_new();
-    g_autoptr(GError) error = NULL;
-    if (project != NULL && !eb_project_name_check(project, &error)) {
-        refuse(self, message, thread, error);
-        return;
-    }
-    if (message->text == NULL || *message->text == '\0') {
-        error = eb_error_new(EB_ERROR_INVALID, "prompt.size", "an errand needs a text");
-        refuse(self, message, thread, error);
-        return;
-    }
-    const EbSessionConfig *config = eb_config_get_session(self->manager->parts->config);
-    g_autoptr(EbSessionRecord) record =
-        eb_session_record_new(id, project != NULL ? project : id, agent != NULL ? agent : config->agent);
-    record->model = g_strdup(eb_json_get_string(message->extra, "model"));
-    record->provider = g_strdup(eb_json_get_string(message->extra, "provider"));
-    record->transport = g_strdup(self->name);
-    record->thread = g_strdup(thread);
-    record->owner = g_strdup(message->author_id);
-    EbSession *session = eb_session_manager_begin(self->manager, record, TRUE, self->transport);
-    give_prompt(self, session, message);
-}
+/* --- whether it is for us --- */
 
 static gboolean
-continue_session(EbRouter *self, EbChatMessage *message, const char *thread)
+knows_thread(EbRouter *self, const char *thread)
 {
-    gboolean asked = eb_json_get_bool(message->extra, "resume", FALSE);
-    gboolean forbidden = !asked && eb_json_get_node(message->extra, "resume") != NULL;
-    EbSessionRecord *record =
-        forbidden ? NULL : eb_session_manager_find_record(self->manager, self->name, thread, asked);
-    if (record == NULL && asked) {
-        g_autoptr(GError) error =
-            eb_error_new(EB_ERROR_NOT_FOUND, "session.unknown", "there is no session here that could be continued");
-        refuse(self, message, thread, error);
-        return TRUE;
-    }
-    if (record == NULL)
-        return FALSE;
-    EbSession *session = eb_session_manager_begin(self->manager, record, FALSE, self->transport);
-    give_prompt(self, session, message);
-    return TRUE;
+    return eb_session_manager_find_live(self->manager, self->name, thread) != NULL ||
+           eb_session_manager_find_record(self->manager, self->name, thread, TRUE) != NULL;
 }
+
+/* What is not for us, or from somebody who may not, is dropped without a word: an answer would tell them who may. */
+static gboolean
+is_for_us(EbRouter *self, const EbChatMessage *message)
+{
+    if (self->policy == NULL)
+        return TRUE;
+    if (message->author_bot && message->thread == NULL)
+        return FALSE;
+    if (eb_role_of(self->policy, NULL, NULL, message->author_id) < EB_ROLE_ANYONE)
+        return FALSE;
+    const char *text = message->text != NULL ? message->text : "";
+    if (*text == '\0' && message->attachments->len == 0 && message->note == NULL)
+        return FALSE;
+    if (message->thread != NULL && !knows_thread(self, message->thread))
+        return FALSE;
+    g_autoptr(EbCommand) command = NULL;
+    EbCommandParse parse = eb_command_parse_text(text, &command, NULL);
+    if (parse == EB_COMMAND_PARSE_UNKNOWN)
+        return FALSE;
+    if (message->thread != NULL || (self->caps & EB_CHAT_CAP_THREADS) == 0)
+        return TRUE;
+    if (command != NULL && command->spec->id == EB_COMMAND_ASIDE)
+        return FALSE;
+    return parse != EB_COMMAND_PARSE_NONE || !self->policy->start_on_mention || message->mentions_us;
+}
+
+/* --- messages --- */
 
 typedef struct {
     EbRouter *self;
     EbChatMessage *message;
-} EbThreadOpening;
+} EbArrival;
+
+static EbArrival *
+arrival_new(EbRouter *self, EbChatMessage *message)
+{
+    EbArrival *arrival = g_new0(EbArrival, 1);
+    arrival->self = g_object_ref(self);
+    arrival->message = eb_chat_message_ref(message);
+    return arrival;
+}
 
 static void
-on_thread(GObject *source, GAsyncResult *result, gpointer user_data)
+arrival_free(EbArrival *arrival)
 {
-    EbThreadOpening *opening = user_data;
-    g_autoptr(EbRouter) self = opening->self;
-    g_autoptr(EbChatMessage) message = opening->message;
-    g_free(opening);
+    g_object_unref(arrival->self);
+    eb_chat_message_unref(arrival->message);
+    g_free(arrival);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbArrival, arrival_free)
+
+static void
+on_journaled(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbArrival) arrival = user_data;
+    EbRouter *self = arrival->self;
     g_autoptr(GError) error = NULL;
-    g_autofree char *thread = eb_chat_transport_open_thread_finish(EB_CHAT_TRANSPORT(source), result, &error);
-    if (self->manager == NULL)
-        return; /* the journal brings the message back */
-    if (thread == NULL) {
-        eb_warning("no thread could be opened: %s", error->message);
-        eb_session_manager_note_error(self->manager, error->message);
-        eb_journal_mark(self->manager->parts->store, self->name, message->id, EB_JOURNAL_DONE, NULL);
+    gboolean repeat = FALSE;
+    gboolean ok = eb_journal_receive_finish(EB_STORE(source), result, &repeat, &error);
+    if (self->manager == NULL || (ok && repeat))
         return;
-    }
-    open_session(self, message, thread);
-}
-
-static void
-open_thread(EbRouter *self, EbChatMessage *message)
-{
-    const char *project = eb_json_get_string(message->extra, "project");
-    g_autofree char *valid = g_utf8_make_valid(message->text != NULL ? message->text : "", -1);
-    g_auto(GStrv) lines = g_strsplit(g_strstrip(valid), "\n", 2);
-    g_autofree char *line = eb_log_escape(lines[0] != NULL ? lines[0] : "", -1, 400);
-    g_autofree char *whole = project != NULL ? g_strdup_printf("%s: %s", project, line) : g_strdup(line);
-    g_autofree char *title = g_utf8_substring(whole, 0, MIN(g_utf8_strlen(whole, -1), MAX_TITLE_CHARACTERS));
-    EbThreadOpening *opening = g_new0(EbThreadOpening, 1);
-    opening->self = g_object_ref(self);
-    opening->message = eb_chat_message_ref(message);
-    eb_chat_transport_open_thread_async(self->transport, message->id, *title != '\0' ? title : "errand",
-                                        self->cancellable, on_thread, opening);
-}
-
-static void
-dispatch(EbRouter *self, EbChatMessage *message)
-{
-    const char *thread = message->thread;
-    if (thread == NULL && (self->caps & EB_CHAT_CAP_THREADS) != 0) {
-        open_thread(self, message);
-        return;
-    }
-    if (thread == NULL)
-        thread = EB_ROUTER_MAIN_THREAD;
-    EbSession *session = eb_session_manager_find_live(self->manager, self->name, thread);
-    if (session != NULL && !eb_session_is_ending(session)) {
-        give_prompt(self, session, message);
-        return;
-    }
-    if (session != NULL) {
-        if (self->held->len < EB_ROUTER_MAX_HELD) {
-            g_ptr_array_add(self->held, eb_chat_message_ref(message));
-            return;
-        }
-        g_autoptr(GError) error = eb_error_new(EB_ERROR_BUSY, "session.ending", "the session here is just ending");
-        refuse(self, message, thread, error);
-        return;
-    }
-    if (!continue_session(self, message, thread))
-        open_session(self, message, thread);
+    if (ok)
+        eb_router_dispatch(self, arrival->message);
+    else /* nothing is acted on that a restart could do twice or lose */
+        eb_router_refuse(self, arrival->message, NULL, error);
 }
 
 void
-eb_router_session_ended(EbRouter *self, const char *thread)
+eb_router_take(EbRouter *self, EbChatMessage *message)
+{
+    if (!eb_router_is_action(message) && !is_for_us(self, message))
+        return;
+    eb_journal_receive_async(self->manager->parts->store, self->name, message, NULL, on_journaled,
+                             arrival_new(self, message));
+}
+
+/* A transport that never repeats itself may count from 1 in every run. */
+static EbChatMessage *
+name_for_this_run(EbRouter *self, EbChatMessage *message)
+{
+    if ((self->caps & EB_CHAT_CAP_HISTORY) != 0)
+        return eb_chat_message_ref(message);
+    g_autofree char *id = g_strdup_printf("%s/%s", self->manager->parts->run_id, message->id);
+    EbChatMessage *own = eb_chat_message_new(id, message->thread, message->author_id, message->text);
+    own->sent_unix_ms = message->sent_unix_ms;
+    own->author_bot = message->author_bot;
+    own->mentions_us = message->mentions_us;
+    own->note = g_strdup(message->note);
+    own->extra = message->extra != NULL ? json_object_ref(message->extra) : NULL;
+    for (guint i = 0; i < message->attachments->len; i++) {
+        const EbChatAttachment *file = message->attachments->pdata[i];
+        eb_chat_message_add_attachment(own, file->id, file->name, file->content_type, file->size_bytes, file->url);
+    }
+    return own;
+}
+
+static gboolean
+is_whole(EbRouter *self, const EbChatMessage *message)
+{
+    return self->manager != NULL && message->id != NULL && message->author_id != NULL &&
+           strlen(message->id) <= EB_ROUTER_MAX_ID_BYTES;
+}
+
+static void
+on_message(EbChatTransport *transport, EbChatMessage *message, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (!is_whole(self, message))
+        return;
+    g_autoptr(EbChatMessage) own = name_for_this_run(self, message);
+    if (self->catchup == NULL || !eb_catchup_hold(self->catchup, own))
+        eb_router_take(self, own);
+}
+
+static void
+on_action(EbChatTransport *transport, EbChatMessage *message, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (!is_whole(self, message) || !eb_router_is_action(message))
+        return;
+    g_autoptr(EbChatMessage) own = name_for_this_run(self, message);
+    /* Whoever may not speak here is answered all the same, always alike: a command that stays silent looks broken. */
+    if (eb_role_of(self->policy, NULL, NULL, message->author_id) < EB_ROLE_ANYONE)
+        eb_router_answer(self, own, "you may not use this here");
+    else
+        eb_router_take(self, own);
+}
+
+static void
+on_interrupt(EbChatTransport *transport, const char *thread, guint count, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (self->manager == NULL)
+        return;
+    EbSession *session =
+        eb_session_manager_find_live(self->manager, self->name, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
+    if (session != NULL && (count > 1 || !eb_session_interrupt(session)))
+        eb_session_end(session, EB_SESSION_END_STOPPED, NULL);
+}
+
+/* --- changes --- */
+
+/* The prompt in a text that opens a session, or in a command that gives one. NULL: there is none any more. */
+static char *
+prompt_in(EbRouter *self, const EbChatMessage *message)
+{
+    if (self->policy == NULL)
+        return g_strdup(message->text);
+    g_autoptr(EbCommand) command = NULL;
+    if (eb_command_parse_text(message->text, &command, NULL) != EB_COMMAND_PARSE_NONE)
+        return command != NULL && command->spec->id == EB_COMMAND_THEN ? g_strdup(command->values[0]) : NULL;
+    if (message->thread != NULL)
+        return g_strdup(message->text);
+    g_autoptr(EbOpening) opening = eb_opening_parse(message->text, NULL);
+    return opening != NULL && *opening->prompt != '\0' ? g_steal_pointer(&opening->prompt) : NULL;
+}
+
+static void
+on_edited_entry(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbArrival) arrival = user_data;
+    EbRouter *self = arrival->self;
+    EbChatMessage *message = arrival->message;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbJournalEntry) entry = eb_journal_change_finish(EB_STORE(source), result, &error);
+    if (error != NULL)
+        eb_warning("a changed message could not be written down: %s", error->message);
+    if (self->manager == NULL || entry == NULL || entry->state == EB_JOURNAL_DONE || entry->session == NULL ||
+        g_strcmp0(entry->message->text, message->text) == 0)
+        return;
+    EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
+    if (session == NULL)
+        return;
+    g_autofree char *prompt = prompt_in(self, message);
+    if (entry->state == EB_JOURNAL_RECEIVED && prompt != NULL &&
+        eb_session_replace_prompt(session, message->id, prompt))
+        return;
+    eb_router_tell(self, eb_session_get_record(session)->thread, EB_CHAT_POST_NOTICE,
+                   "the agent has that message already, as it was before: say what you changed in a new one",
+                   message->id);
+}
+
+static void
+on_edited(EbChatTransport *transport, EbChatMessage *message, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (!is_whole(self, message) || message->text == NULL || *message->text == '\0')
+        return;
+    if (self->catchup != NULL && eb_catchup_change_waiting(self->catchup, message->thread, message->id, message->text))
+        return;
+    for (guint i = 0; i < self->held->len; i++) {
+        EbChatMessage *held = self->held->pdata[i];
+        if (g_strcmp0(held->id, message->id) == 0) {
+            g_free(held->text);
+            held->text = g_strdup(message->text);
+        }
+    }
+    eb_journal_edit_async(self->manager->parts->store, self->name, message->id, message->text, NULL, on_edited_entry,
+                          arrival_new(self, message));
+}
+
+static void
+on_withdrawn_entry(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbArrival) arrival = user_data;
+    EbRouter *self = arrival->self;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbJournalEntry) entry = eb_journal_change_finish(EB_STORE(source), result, &error);
+    if (error != NULL)
+        eb_warning("a withdrawn message could not be written down: %s", error->message);
+    if (self->manager == NULL || entry == NULL || entry->state == EB_JOURNAL_DONE || entry->session == NULL)
+        return;
+    EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
+    if (session == NULL || eb_session_withdraw(session, entry->message->id) || entry->state != EB_JOURNAL_STARTED)
+        return;
+    /* The words are gone from here; what the agent does with them it must decide anew. */
+    g_autoptr(EbPrompt) told =
+        eb_prompt_new(NULL, NULL,
+                      "The person has taken back the message you are working on. Stop working on "
+                      "it, undo nothing, and say what you have changed so far.");
+    const char *thread = eb_session_get_record(session)->thread;
+    if (eb_session_can_steer(session) && eb_session_steer(session, g_steal_pointer(&told), NULL))
+        eb_router_tell(self, thread, EB_CHAT_POST_NOTICE, "the agent was told that its message was taken back", NULL);
+    else
+        eb_router_tell(
+            self, thread, EB_CHAT_POST_NOTICE,
+            "the message the agent works on was taken back, but this agent cannot be told: !interrupt breaks "
+            "it off",
+            NULL);
+}
+
+static void
+on_withdrawn(EbChatTransport *transport, const char *thread, const char *message_id, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (self->manager == NULL || message_id == NULL || strlen(message_id) > EB_ROUTER_MAX_ID_BYTES)
+        return;
+    g_autoptr(EbChatMessage) gone = eb_chat_message_new(message_id, thread, "", NULL);
+    g_autoptr(EbChatMessage) own = name_for_this_run(self, gone);
+    if (self->catchup != NULL && eb_catchup_change_waiting(self->catchup, thread, message_id, NULL))
+        return;
+    for (guint i = 0; i < self->held->len; i++) {
+        const EbChatMessage *held = self->held->pdata[i];
+        if (g_strcmp0(held->id, own->id) == 0) {
+            g_ptr_array_remove_index(self->held, i);
+            break;
+        }
+    }
+    eb_journal_withdraw_async(self->manager->parts->store, self->name, own->id, NULL, on_withdrawn_entry,
+                              arrival_new(self, own));
+}
+
+/* --- threads --- */
+
+void
+eb_router_lose_thread(EbRouter *self, const char *thread, const char *state)
+{
+    EbSession *session = eb_session_manager_find_live(self->manager, self->name, thread);
+    if (!g_str_equal(state, "archived") && self->catchup != NULL)
+        eb_catchup_forget(self->catchup, thread);
+    if (session != NULL)
+        eb_session_end(session, EB_SESSION_END_ARCHIVED, NULL);
+}
+
+static void
+on_thread_state(EbChatTransport *transport, const char *thread, const char *state, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (self->manager != NULL && thread != NULL && state != NULL && !g_str_equal(state, "open"))
+        eb_router_lose_thread(self, thread, state);
+}
+
+static void
+on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    if (!eb_chat_transport_close_thread_finish(EB_CHAT_TRANSPORT(source), result, &error))
+        eb_debug("a thread could not be put away: %s", error->message);
+}
+
+void
+eb_router_session_ended(EbRouter *self, const char *thread, const char *reason)
 {
     g_autoptr(GPtrArray) ready = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
     for (guint i = 0; i < self->held->len;) {
@@ -218,56 +320,41 @@ eb_router_session_ended(EbRouter *self, const char *thread)
             i++;
     }
     for (guint i = 0; i < ready->len && self->manager != NULL; i++)
-        dispatch(self, ready->pdata[i]);
+        eb_router_dispatch(self, ready->pdata[i]);
+    /* Last: whatever is said in a thread that was put away brings it back. */
+    if (self->policy != NULL && thread != NULL && (self->caps & EB_CHAT_CAP_THREADS) != 0 &&
+        g_strcmp0(reason, eb_session_end_to_string(EB_SESSION_END_STOPPED)) == 0)
+        eb_chat_transport_close_thread_async(self->transport, thread, self->cancellable, on_closed, NULL);
 }
 
-/* --- messages --- */
-
-typedef struct {
-    EbRouter *self;
-    EbChatMessage *message;
-} EbArrival;
-
 static void
-on_journaled(GObject *source, GAsyncResult *result, gpointer user_data)
+on_prompt_outcome(EbSessionManager *manager, const char *transport, const char *thread, const char *message_id,
+                  int outcome, gpointer user_data)
 {
-    EbArrival *arrival = user_data;
-    g_autoptr(EbRouter) self = arrival->self;
-    g_autoptr(EbChatMessage) message = arrival->message;
-    g_free(arrival);
-    g_autoptr(GError) error = NULL;
-    gboolean repeat = FALSE;
-    gboolean ok = eb_journal_receive_finish(EB_STORE(source), result, &repeat, &error);
-    if (self->manager == NULL || (ok && repeat))
-        return;
-    if (!ok) {
-        /* Nothing is acted on that a restart could do twice or lose. */
-        refuse(self, message, message->thread != NULL ? message->thread : EB_ROUTER_MAIN_THREAD, error);
-        return;
-    }
-    dispatch(self, message);
+    /* Also of prompts that end with the service, when no further message is taken. */
+    EbRouter *self = EB_ROUTER(user_data);
+    if (message_id != NULL && g_strcmp0(transport, self->name) == 0)
+        eb_router_prompt_outcome(self, thread, message_id, outcome);
 }
 
+/* --- catching up --- */
+
 static void
-on_message(EbChatTransport *transport, EbChatMessage *message, gpointer user_data)
+on_seen(EbChatTransport *transport, const char *thread, const char *message_id, gpointer user_data)
 {
     EbRouter *self = EB_ROUTER(user_data);
-    if (self->manager == NULL || message->id == NULL || message->author_id == NULL)
+    if (self->manager == NULL || self->catchup == NULL || message_id == NULL ||
+        strlen(message_id) > EB_ROUTER_MAX_ID_BYTES || (thread != NULL && !knows_thread(self, thread)))
         return;
-    if (strlen(message->id) > MAX_ID_BYTES)
-        return;
-    EbArrival *arrival = g_new0(EbArrival, 1);
-    arrival->self = g_object_ref(self);
-    if ((self->caps & EB_CHAT_CAP_HISTORY) != 0) {
-        arrival->message = eb_chat_message_ref(message);
-    } else {
-        /* A transport that never repeats itself may count from 1 in every run. */
-        g_autofree char *id = g_strdup_printf("%s/%s", self->manager->parts->run_id, message->id);
-        arrival->message = eb_chat_message_new(id, message->thread, message->author_id, message->text);
-        arrival->message->sent_unix_ms = message->sent_unix_ms;
-        arrival->message->extra = message->extra != NULL ? json_object_ref(message->extra) : NULL;
-    }
-    eb_journal_receive_async(self->manager->parts->store, self->name, arrival->message, NULL, on_journaled, arrival);
+    eb_catchup_seen(self->catchup, thread, message_id);
+}
+
+static void
+on_connection(EbChatTransport *transport, gboolean up, const char *detail, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(user_data);
+    if (self->manager != NULL && self->catchup != NULL && up)
+        eb_catchup_connected(self->catchup);
 }
 
 static void
@@ -276,83 +363,23 @@ on_open_entries(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbRouter) self = EB_ROUTER(user_data);
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) entries = eb_journal_open_finish(EB_STORE(source), result, &error);
-    if (entries == NULL) {
+    if (entries == NULL)
         eb_warning("the journal could not be read: %s", error->message);
-        return;
-    }
-    for (guint i = 0; i < entries->len && self->manager != NULL; i++) {
-        const EbJournalEntry *entry = entries->pdata[i];
-        EbSessionParts *parts = self->manager->parts;
-        const char *thread = entry->message->thread != NULL ? entry->message->thread : EB_ROUTER_MAIN_THREAD;
-        gint64 age_ms = g_get_real_time() / 1000 - entry->message->sent_unix_ms;
-        gboolean fresh = age_ms >= 0 && (guint64)age_ms < eb_config_get_session(parts->config)->max_queue_wait_ms;
-        if (entry->state == EB_JOURNAL_RECEIVED && fresh) {
-            dispatch(self, entry->message);
-            continue;
-        }
-        eb_journal_mark(parts->store, self->name, entry->message->id, EB_JOURNAL_DONE, NULL);
-        tell(
-            self, thread, EB_CHAT_POST_NOTICE,
-            entry->state == EB_JOURNAL_STARTED
-                ? "the service was restarted in the middle of a turn: what it did until then is in the project; say it "
-                  "again to go on"
-                : "a message from before the service was restarted was not handled: say it again if it still matters");
-    }
+    for (guint i = 0; entries != NULL && i < entries->len && self->manager != NULL; i++)
+        eb_router_continue_entry(self, entries->pdata[i]);
+    if (self->manager != NULL && self->catchup != NULL)
+        eb_catchup_begin(self->catchup);
 }
 
-static void
-stop_session(EbRouter *self, const char *thread)
-{
-    EbSession *session =
-        eb_session_manager_find_live(self->manager, self->name, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
-    if (session != NULL)
-        eb_session_end(session, EB_SESSION_END_STOPPED, NULL);
-}
-
-static void
-on_interrupt(EbChatTransport *transport, const char *thread, guint count, gpointer user_data)
-{
-    EbRouter *self = EB_ROUTER(user_data);
-    if (self->manager == NULL)
-        return;
-    EbSession *session =
-        eb_session_manager_find_live(self->manager, self->name, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
-    if (session == NULL)
-        return;
-    if (count > 1 || !eb_session_interrupt(session))
-        stop_session(self, thread);
-}
-
-static void
-on_action(EbChatTransport *transport, EbChatMessage *message, gpointer user_data)
-{
-    EbRouter *self = EB_ROUTER(user_data);
-    const char *command = eb_json_get_string(message->extra, "command");
-    if (self->manager == NULL || command == NULL)
-        return;
-    if (g_str_equal(command, "stop"))
-        stop_session(self, message->thread);
-    else if (g_str_equal(command, "interrupt"))
-        on_interrupt(transport, message->thread, 1, self);
-}
-
-static void
-on_withdrawn(EbChatTransport *transport, const char *thread, const char *message_id, gpointer user_data)
-{
-    EbRouter *self = EB_ROUTER(user_data);
-    if (self->manager == NULL)
-        return;
-    EbSession *session =
-        eb_session_manager_find_live(self->manager, self->name, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
-    if (session != NULL)
-        eb_session_withdraw(session, message_id);
-}
+/* --- the object --- */
 
 void
 eb_router_close(EbRouter *self)
 {
     self->manager = NULL;
     g_signal_handlers_disconnect_by_data(self->transport, self);
+    g_clear_pointer(&self->catchup, eb_catchup_free);
+    eb_clear_source(&self->late_timer);
 }
 
 static void
@@ -360,7 +387,7 @@ eb_router_dispose(GObject *object)
 {
     EbRouter *self = EB_ROUTER(object);
     if (self->transport != NULL)
-        g_signal_handlers_disconnect_by_data(self->transport, self);
+        eb_router_close(self);
     g_clear_object(&self->transport);
     G_OBJECT_CLASS(eb_router_parent_class)->dispose(object);
 }
@@ -371,6 +398,9 @@ eb_router_finalize(GObject *object)
     EbRouter *self = EB_ROUTER(object);
     g_object_unref(self->cancellable);
     g_ptr_array_unref(self->held);
+    g_hash_table_unref(self->prompts);
+    g_hash_table_unref(self->told);
+    g_hash_table_unref(self->late);
     g_free(self->name);
     G_OBJECT_CLASS(eb_router_parent_class)->finalize(object);
 }
@@ -387,20 +417,42 @@ eb_router_init(EbRouter *self)
 {
     self->cancellable = g_cancellable_new();
     self->held = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
+    self->prompts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_prompt_free);
+    self->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    self->late = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_late_free);
 }
 
 EbRouter *
 eb_router_new(EbSessionManager *manager, const char *name, EbChatTransport *transport)
 {
+    static const struct {
+        const char *signal;
+        GCallback handler;
+    } handlers[] = {
+        {"message", G_CALLBACK(on_message)},
+        {"action", G_CALLBACK(on_action)},
+        {"edited", G_CALLBACK(on_edited)},
+        {"withdrawn", G_CALLBACK(on_withdrawn)},
+        {"interrupt", G_CALLBACK(on_interrupt)},
+        {"seen", G_CALLBACK(on_seen)},
+        {"thread-state", G_CALLBACK(on_thread_state)},
+        {"connection", G_CALLBACK(on_connection)},
+    };
     EbRouter *self = g_object_new(EB_TYPE_ROUTER, NULL);
     self->manager = manager;
     self->name = g_strdup(name);
     self->transport = g_object_ref(transport);
     self->caps = eb_chat_transport_get_caps(transport, NULL);
-    g_signal_connect_object(transport, "message", G_CALLBACK(on_message), self, 0);
-    g_signal_connect_object(transport, "action", G_CALLBACK(on_action), self, 0);
-    g_signal_connect_object(transport, "withdrawn", G_CALLBACK(on_withdrawn), self, 0);
-    g_signal_connect_object(transport, "interrupt", G_CALLBACK(on_interrupt), self, 0);
+    if ((self->caps & EB_CHAT_CAP_HISTORY) != 0)
+        self->catchup = eb_catchup_new(self);
+    for (gsize i = 0; i < G_N_ELEMENTS(handlers); i++)
+        g_signal_connect_object(transport, handlers[i].signal, handlers[i].handler, self, 0);
+    g_signal_connect_object(manager, "prompt-outcome", G_CALLBACK(on_prompt_outcome), self, 0);
+    gsize n_commands;
+    const EbChatCommand *commands = eb_command_list_for_chat(&n_commands);
+    self->policy = eb_chat_transport_attach(transport, commands, n_commands);
+    eb_session_manager_set_operators(manager, name,
+                                     self->policy != NULL ? (const char *const *)self->policy->operators : NULL);
     eb_journal_open_async(manager->parts->store, name, NULL, on_open_entries, g_object_ref(self));
     return self;
 }

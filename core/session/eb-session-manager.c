@@ -204,7 +204,7 @@ on_session_ended(EbSession *session, const char *reason, const GError *error, gp
     for (guint i = 0; i < self->routers->len; i++) {
         EbRouter *router = self->routers->pdata[i];
         if (g_strcmp0(eb_router_get_name(router), record->transport) == 0)
-            eb_router_session_ended(router, record->thread);
+            eb_router_session_ended(router, record->thread, reason);
     }
     eb_session_manager_tell_decisions(self, record->id);
     eb_session_manager_wake_waits(self);

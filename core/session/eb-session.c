@@ -352,6 +352,12 @@ eb_session_is_ending(EbSession *self)
     return self->ending;
 }
 
+EbRedactSet *
+eb_session_get_secrets(EbSession *self)
+{
+    return self->guest != NULL ? self->guest->secrets : self->parts->secrets;
+}
+
 gboolean
 eb_session_is_instance(EbSession *self, const char *name)
 {

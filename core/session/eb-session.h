@@ -143,6 +143,8 @@ EbSessionRecord *eb_session_get_record(EbSession *self);
 EbSessionState eb_session_get_state(EbSession *self);
 /** eb_session_is_ending: also when it has ended. */
 gboolean eb_session_is_ending(EbSession *self);
+/** eb_session_get_secrets: (transfer none): what is masked in whatever is said of it. */
+EbRedactSet *eb_session_get_secrets(EbSession *self);
 /** eb_session_is_instance: @name is its guest. */
 gboolean eb_session_is_instance(EbSession *self, const char *name);
 
