@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/eb-redactor.h"
 
+#include "core/base/eb-redact-shapes.h"
+
 #include <string.h>
 
-/* All shapes of one secret stay in one block of secret memory, which EB_SECRET_MAX_BYTES bounds; the raw form and its
- * lines come first, so that what does not fit is the unlikely. */
-#define MAX_PATTERNS 64
-/* Lines of a longer secret (a PEM key) that are searched on their own. */
-#define MIN_LINE_BYTES 16
-
-typedef struct {
-    guint offset;
-    guint length;
-} EbPattern;
+/* Of the first GRAM bytes of each pattern a bit is set: most positions of a text are passed by with one look, and
+ * without one at a secret. What is remembered are keyed hashes, so that a copy of this memory tells nothing. */
+#define GRAM 4
+#define GRAM_BITS 18
+#define PREFIX_BITS 12
+/* Line ends and indents within a secret, at one place: a flood of them is no longer part of one. */
+#define MAX_WRAP_BYTES 64
 
 typedef struct {
     EbSecret *secret;
-    EbSecret *shapes; /* every pattern, one behind the other */
-    EbPattern patterns[MAX_PATTERNS];
-    guint n_patterns;
-} EbRedactEntry;
+    EbRedactShapes shapes;
+} Entry;
+
+typedef struct {
+    guint32 hash;
+    guint16 entry;
+    guint16 pattern;
+} Gram;
 
 struct _EbRedactSet {
     int ref_count;
-    GPtrArray *entries; /* (element-type EbRedactEntry), at most EB_REDACT_MAX_SECRETS */
-    /* One bit for the first two bytes of each pattern: most positions of a text are passed by with one look. */
-    guint8 starts[65536 / 8];
+    guint configured; /* of the process, already here */
+    guint32 seed;
+    GPtrArray *entries; /* (element-type Entry), at most EB_REDACT_MAX_SECRETS */
+    GArray *grams;      /* (element-type Gram), by hash */
+    guint8 gram_bits[(1 << GRAM_BITS) / 8];
+    guint8 prefix_bits[GRAM - 1][(1 << PREFIX_BITS) / 8]; /* of the first 1, 2 and 3 bytes */
 };
 
 struct _EbRedactor {
@@ -33,12 +39,15 @@ struct _EbRedactor {
     GString *held;
 };
 
+static GMutex configured_lock;
+static GPtrArray *configured; /* (element-type EbSecret), at most EB_REDACT_MAX_CONFIGURED */
+
 static void
 entry_free(gpointer data)
 {
-    EbRedactEntry *entry = data;
+    Entry *entry = data;
     eb_secret_unref(entry->secret);
-    eb_secret_unref(entry->shapes);
+    eb_redact_shapes_clear(&entry->shapes);
     g_free(entry);
 }
 
@@ -47,7 +56,9 @@ eb_redact_set_new(void)
 {
     EbRedactSet *self = g_new0(EbRedactSet, 1);
     self->ref_count = 1;
+    self->seed = g_random_int() | 1;
     self->entries = g_ptr_array_new_with_free_func(entry_free);
+    self->grams = g_array_new(FALSE, FALSE, sizeof(Gram));
     return self;
 }
 
@@ -56,7 +67,7 @@ eb_redact_set_copy(const EbRedactSet *self)
 {
     EbRedactSet *copy = eb_redact_set_new();
     for (guint i = 0; self != NULL && i < self->entries->len; i++)
-        eb_redact_set_add(copy, ((EbRedactEntry *)self->entries->pdata[i])->secret);
+        eb_redact_set_add(copy, ((Entry *)self->entries->pdata[i])->secret);
     return copy;
 }
 
@@ -73,250 +84,230 @@ eb_redact_set_unref(EbRedactSet *self)
     if (self == NULL || !g_atomic_int_dec_and_test(&self->ref_count))
         return;
     g_ptr_array_unref(self->entries);
+    g_array_unref(self->grams);
     g_free(self);
 }
 
-/* --- shapes --- */
+/* --- what is searched --- */
 
-/* A growing buffer of plain bytes that is wiped when it moves: GString would leave copies behind. */
-typedef struct {
-    char *bytes;
-    gsize length;
-    EbRedactEntry *entry;
-} EbShapes;
-
-static void
-wipe(char *bytes, gsize length)
+static gboolean
+is_wrap(char c)
 {
-    explicit_bzero(bytes, length);
+    return c == '\n' || c == '\r';
+}
+
+static guint32
+hash_gram(const EbRedactSet *self, const char *bytes, gsize n)
+{
+    guint32 value = (guint32)n;
+    for (gsize i = 0; i < n; i++)
+        value = value << 8 ^ value >> 24 ^ (guchar)bytes[i];
+    return (value ^ value >> 15) * self->seed;
+}
+
+static gboolean
+get_bit(const guint8 *bits, guint32 n)
+{
+    return (bits[n >> 3] & 1u << (n & 7)) != 0;
 }
 
 static void
-shapes_add(EbShapes *shapes, const char *bytes, gsize length)
+set_bit(guint8 *bits, guint32 n)
 {
-    EbRedactEntry *entry = shapes->entry;
-    if (length < EB_REDACT_MIN_BYTES || entry->n_patterns >= MAX_PATTERNS ||
-        shapes->length + length > EB_SECRET_MAX_BYTES)
-        return;
-    for (guint i = 0; i < entry->n_patterns; i++)
-        if (entry->patterns[i].length == length &&
-            memcmp(shapes->bytes + entry->patterns[i].offset, bytes, length) == 0)
-            return;
-    memcpy(shapes->bytes + shapes->length, bytes, length);
-    entry->patterns[entry->n_patterns++] = (EbPattern){(guint)shapes->length, (guint)length};
-    shapes->length += length;
+    bits[n >> 3] |= (guint8)(1u << (n & 7));
 }
 
-static void
-add_lines(EbShapes *shapes, const char *bytes, gsize length)
+/* The first @max bytes of @text but for line ends and the indents behind them. Returns how many there are. */
+static gsize
+first_bytes(const char *text, gsize length, gsize max, char *out)
 {
-    if (memchr(bytes, '\n', length) == NULL)
-        return;
-    for (gsize start = 0; start < length;) {
-        const char *end = memchr(bytes + start, '\n', length - start);
-        gsize size = end != NULL ? (gsize)(end - bytes) - start : length - start;
-        gsize next = start + size + 1;
-        if (size > 0 && bytes[start + size - 1] == '\r')
-            size--;
-        /* The armour of a PEM file is no secret and stands in many texts. */
-        if (size >= MIN_LINE_BYTES && !(size > 5 && memcmp(bytes + start, "-----", 5) == 0))
-            shapes_add(shapes, bytes + start, size);
-        start = next;
-    }
-}
-
-static void
-add_base64(EbShapes *shapes, const char *bytes, gsize length, guint shift)
-{
-    static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    static const char url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    const char *const alphabets[] = {standard, url};
-    gsize room = (length + 2) * 8 / 6 + 1;
-    g_autofree char *out = g_malloc(room);
-    /* The secret stands @shift bytes into a group of three; only characters made of its bits alone are searched. */
-    gsize first_bit = shift * 8;
-    gsize last_bit = first_bit + length * 8;
-    gsize begin = (first_bit + 5) / 6;
-    gsize end = last_bit / 6;
-    for (guint a = 0; a < G_N_ELEMENTS(alphabets); a++) {
-        gsize n = 0;
-        for (gsize c = begin; c < end && n < room; c++) {
-            guint value = 0;
-            for (guint bit = 0; bit < 6; bit++) {
-                gsize position = c * 6 + bit - first_bit;
-                value = (value << 1) | (((guchar)bytes[position / 8] >> (7 - position % 8)) & 1);
-            }
-            out[n++] = alphabets[a][value];
-        }
-        shapes_add(shapes, out, n);
-    }
-    wipe(out, room);
-}
-
-static void
-add_hex(EbShapes *shapes, const char *bytes, gsize length, const char *digits)
-{
-    g_autofree char *out = g_malloc(length * 2 + 1);
-    for (gsize i = 0; i < length; i++) {
-        out[i * 2] = digits[(guchar)bytes[i] >> 4];
-        out[i * 2 + 1] = digits[(guchar)bytes[i] & 15];
-    }
-    shapes_add(shapes, out, length * 2);
-    wipe(out, length * 2);
-}
-
-static void
-add_percent(EbShapes *shapes, const char *bytes, gsize length, const char *digits)
-{
-    g_autofree char *out = g_malloc(length * 3 + 1);
     gsize n = 0;
-    for (gsize i = 0; i < length; i++) {
-        guchar c = (guchar)bytes[i];
-        if (g_ascii_isalnum(c) || strchr("-._~", c) != NULL) {
-            out[n++] = (char)c;
-        } else {
-            out[n++] = '%';
-            out[n++] = digits[c >> 4];
-            out[n++] = digits[c & 15];
+    gboolean wrapped = FALSE;
+    for (gsize i = 0; i < MIN(length, max + MAX_WRAP_BYTES) && n < max; i++) {
+        if (n > 0 && (is_wrap(text[i]) || (wrapped && (text[i] == ' ' || text[i] == '\t')))) {
+            wrapped = TRUE;
+            continue;
         }
+        wrapped = FALSE;
+        out[n++] = text[i];
     }
-    shapes_add(shapes, out, n);
-    wipe(out, n);
+    return n;
+}
+
+static int
+compare_grams(gconstpointer a, gconstpointer b)
+{
+    guint32 left = ((const Gram *)a)->hash;
+    guint32 right = ((const Gram *)b)->hash;
+    return left < right ? -1 : left > right;
 }
 
 static void
-add_json(EbShapes *shapes, const char *bytes, gsize length)
+add_grams(EbRedactSet *self, const Entry *entry)
 {
-    g_autofree char *out = g_malloc(length * 2 + 1);
-    gsize n = 0;
-    for (gsize i = 0; i < length; i++) {
-        const char *escape = NULL;
-        switch (bytes[i]) {
-        case '\n':
-            escape = "\\n";
-            break;
-        case '\r':
-            escape = "\\r";
-            break;
-        case '\t':
-            escape = "\\t";
-            break;
-        case '"':
-            escape = "\\\"";
-            break;
-        case '\\':
-            escape = "\\\\";
-            break;
-        default:
-            break;
-        }
-        if (escape != NULL) {
-            out[n++] = escape[0];
-            out[n++] = escape[1];
-        } else {
-            out[n++] = bytes[i];
-        }
+    g_auto(EbSecretView) view = eb_secret_view(entry->shapes.bytes);
+    for (guint i = 0; i < entry->shapes.n_patterns; i++) {
+        const EbRedactPattern *pattern = &entry->shapes.patterns[i];
+        char first[GRAM];
+        gsize n = first_bytes(view.bytes + pattern->offset, pattern->length, GRAM, first);
+        for (gsize k = 1; k < MIN(n + 1, GRAM); k++)
+            set_bit(self->prefix_bits[k - 1], hash_gram(self, first, k) >> (32 - PREFIX_BITS));
+        if (n < GRAM)
+            continue;
+        Gram gram = {hash_gram(self, first, GRAM), (guint16)(self->entries->len - 1), (guint16)i};
+        set_bit(self->gram_bits, gram.hash >> (32 - GRAM_BITS));
+        g_array_append_val(self->grams, gram);
+        explicit_bzero(first, sizeof first);
     }
-    shapes_add(shapes, out, n);
-    wipe(out, n);
-}
-
-static void
-make_shapes(EbShapes *shapes, const char *bytes, gsize length)
-{
-    shapes_add(shapes, bytes, length);
-    add_lines(shapes, bytes, length);
-    add_json(shapes, bytes, length);
-    add_percent(shapes, bytes, length, "0123456789ABCDEF");
-    add_percent(shapes, bytes, length, "0123456789abcdef");
-    for (guint shift = 0; shift < 3; shift++)
-        add_base64(shapes, bytes, length, shift);
-    add_hex(shapes, bytes, length, "0123456789abcdef");
-    add_hex(shapes, bytes, length, "0123456789ABCDEF");
-}
-
-static void
-note_starts(EbRedactSet *self, const EbRedactEntry *entry, const char *shapes)
-{
-    for (guint i = 0; i < entry->n_patterns; i++) {
-        const guchar *start = (const guchar *)shapes + entry->patterns[i].offset;
-        guint pair = (guint)start[0] << 8 | start[1];
-        self->starts[pair >> 3] |= (guint8)(1u << (pair & 7));
-    }
+    g_array_sort(self->grams, compare_grams);
 }
 
 gboolean
 eb_redact_set_add(EbRedactSet *self, EbSecret *secret)
 {
     g_return_val_if_fail(self != NULL && secret != NULL, FALSE);
-    gsize length = eb_secret_get_length(secret);
-    if (length < EB_REDACT_MIN_BYTES || self->entries->len >= EB_REDACT_MAX_SECRETS)
+    if (eb_secret_get_length(secret) < EB_REDACT_MIN_BYTES || self->entries->len >= EB_REDACT_MAX_SECRETS)
         return FALSE;
     for (guint i = 0; i < self->entries->len; i++)
-        if (eb_secret_equal(((EbRedactEntry *)self->entries->pdata[i])->secret, secret))
+        if (eb_secret_equal(((Entry *)self->entries->pdata[i])->secret, secret))
             return TRUE;
-    EbRedactEntry *entry = g_new0(EbRedactEntry, 1);
-    EbShapes shapes = {g_malloc(EB_SECRET_MAX_BYTES), 0, entry};
-    {
-        g_auto(EbSecretView) view = eb_secret_view(secret);
-        make_shapes(&shapes, view.bytes, view.length);
-    }
-    note_starts(self, entry, shapes.bytes);
-    entry->secret = eb_secret_ref(secret);
-    entry->shapes = eb_secret_new_take(eb_secret_get_label(secret), shapes.bytes, shapes.length, NULL);
-    wipe(shapes.bytes, EB_SECRET_MAX_BYTES);
-    g_free(shapes.bytes);
-    if (entry->shapes == NULL) {
-        entry_free(entry);
+    Entry *entry = g_new0(Entry, 1);
+    if (!eb_redact_shapes_init(&entry->shapes, secret, EB_REDACT_MIN_BYTES)) {
+        g_free(entry);
         return FALSE;
     }
+    entry->secret = eb_secret_ref(secret);
     g_ptr_array_add(self->entries, entry);
+    add_grams(self, entry);
     return TRUE;
+}
+
+gboolean
+eb_redact_add_configured(EbSecret *secret)
+{
+    if (eb_secret_get_length(secret) < EB_REDACT_MIN_BYTES)
+        return FALSE;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&configured_lock);
+    if (configured == NULL)
+        configured = g_ptr_array_new_with_free_func((GDestroyNotify)eb_secret_unref);
+    for (guint i = 0; i < configured->len; i++)
+        if (eb_secret_equal(configured->pdata[i], secret))
+            return TRUE;
+    if (configured->len >= EB_REDACT_MAX_CONFIGURED)
+        return FALSE;
+    g_ptr_array_add(configured, eb_secret_ref(secret));
+    return TRUE;
+}
+
+static void
+take_configured(EbRedactSet *self)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&configured_lock);
+    for (; configured != NULL && self->configured < configured->len; self->configured++)
+        eb_redact_set_add(self, configured->pdata[self->configured]);
 }
 
 /* --- searching --- */
 
-/* Length of the longest pattern at the start of @text; @label: (out): whose it is. */
+/* One run over a text. */
+typedef struct {
+    EbRedactSet *set;
+    const char *text;
+    gsize length;
+    EbSecretView views[EB_REDACT_MAX_SECRETS]; /* opened when they are needed */
+} Search;
+
+/* What was found at a place. */
+typedef struct {
+    gsize length;      /* of a whole secret in the text, 0 = none */
+    const char *label; /* of that, or of the begin of one */
+    gsize begun;       /* bytes of the pattern that are there when the text ends within it, 0 = it does not */
+    gboolean half;     /* that is at least half of it */
+} Found;
+
+/* Bytes of the text that @pattern takes at its begin; 0: another text. @begun: bytes of the pattern before the text's end */
 static gsize
-match_at(EbRedactSet *self, const EbSecretView *views, const char *text, gsize length, const char **label)
+match(const char *pattern, gsize size, const char *text, gsize length, gsize *begun)
 {
-    gsize best = 0;
-    for (guint i = 0; i < self->entries->len; i++) {
-        const EbRedactEntry *entry = self->entries->pdata[i];
-        for (guint p = 0; p < entry->n_patterns; p++) {
-            gsize size = entry->patterns[p].length;
-            if (size > best && size <= length && memcmp(views[i].bytes + entry->patterns[p].offset, text, size) == 0) {
-                best = size;
-                *label = eb_secret_get_label(entry->secret);
-            }
+    gsize at = 0;
+    gsize done = 0;
+    gsize wrap = 0;
+    while (done < size && at < length) {
+        if (text[at] == pattern[done]) {
+            /* A space of the secret behind a line end may be taken for one of the indent, or the other way round. */
+            if (is_wrap(text[at]) || (wrap > 0 && text[at] == ' '))
+                wrap++;
+            else
+                wrap = 0;
+            at++;
+            done++;
+        } else if (done > 0 && wrap < MAX_WRAP_BYTES &&
+                   (is_wrap(text[at]) || (wrap > 0 && (text[at] == ' ' || text[at] == '\t')))) {
+            wrap++;
+            at++;
+        } else {
+            return 0;
         }
     }
-    return best;
+    *begun = done < size ? done : 0;
+    return done == size ? at : 0;
 }
 
-/* Longest tail of @text, at most @length, that begins a pattern without ending it. @half: (out): at least half of it. */
-static gsize
-partial_tail(EbRedactSet *self, const EbSecretView *views, const char *text, gsize length, gboolean *half,
-             const char **label)
+static void
+look_at(Search *self, gsize at, guint32 hash, Found *found)
 {
-    gsize best = 0;
-    *half = FALSE;
-    for (guint i = 0; i < self->entries->len; i++) {
-        const EbRedactEntry *entry = self->entries->pdata[i];
-        for (guint p = 0; p < entry->n_patterns; p++) {
-            const char *pattern = views[i].bytes + entry->patterns[p].offset;
-            gsize size = entry->patterns[p].length;
-            for (gsize k = MIN(size - 1, length); k > best; k--) {
-                if (text[length - k] != pattern[0] || memcmp(text + length - k, pattern, k) != 0)
-                    continue;
-                best = k;
-                *half = k >= EB_REDACT_MIN_BYTES && k * 2 >= size;
-                *label = eb_secret_get_label(entry->secret);
-                break;
-            }
+    const GArray *grams = self->set->grams;
+    guint low = 0;
+    guint high = grams->len;
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        if (g_array_index(grams, Gram, middle).hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < grams->len && g_array_index(grams, Gram, low).hash == hash; low++) {
+        const Gram *gram = &g_array_index(grams, Gram, low);
+        const Entry *entry = self->set->entries->pdata[gram->entry];
+        const EbRedactPattern *pattern = &entry->shapes.patterns[gram->pattern];
+        EbSecretView *view = &self->views[gram->entry];
+        if (view->secret == NULL)
+            *view = eb_secret_view(entry->shapes.bytes);
+        gsize begun = 0;
+        gsize size = match(view->bytes + pattern->offset, pattern->length, self->text + at, self->length - at, &begun);
+        if (size > found->length) {
+            found->length = size;
+            found->label = eb_secret_get_label(entry->secret);
+        }
+        if (begun > found->begun) {
+            found->begun = begun;
+            found->half = begun >= EB_REDACT_MIN_BYTES && begun * 2 >= pattern->length;
+            if (found->length == 0)
+                found->label = eb_secret_get_label(entry->secret);
         }
     }
-    return best;
+}
+
+static void
+find_at(Search *self, gsize at, Found *found)
+{
+    char first[GRAM];
+    const char *text = self->text + at;
+    gsize rest = self->length - at;
+    memset(found, 0, sizeof *found);
+    gsize n = GRAM;
+    if (rest >= GRAM && !is_wrap(text[1]) && !is_wrap(text[2]) && !is_wrap(text[3]))
+        memcpy(first, text, GRAM);
+    else
+        n = first_bytes(text, rest, GRAM, first);
+    guint32 hash = hash_gram(self->set, first, n);
+    if (n == GRAM) {
+        if (get_bit(self->set->gram_bits, hash >> (32 - GRAM_BITS)))
+            look_at(self, at, hash, found);
+    } else if (n > 0 && rest < n + MAX_WRAP_BYTES &&
+               get_bit(self->set->prefix_bits[n - 1], hash >> (32 - PREFIX_BITS))) {
+        found->begun = n;
+    }
 }
 
 static void
@@ -327,48 +318,36 @@ append_label(GString *out, const char *label)
     g_string_append_c(out, ']');
 }
 
-/* Masks all of @text into @out but a tail of the returned length, 0 unless @hold. */
+/* Masks all of @text into @out; @hold: but for a tail of the returned length that may become a secret. */
 static gsize
-scan(EbRedactSet *self, const char *text, gsize length, gboolean hold, gboolean last, GString *out)
+scan(EbRedactSet *set, const char *text, gsize length, gboolean hold, GString *out)
 {
-    EbSecretView views[EB_REDACT_MAX_SECRETS];
-    for (guint i = 0; i < self->entries->len; i++)
-        views[i] = eb_secret_view(((EbRedactEntry *)self->entries->pdata[i])->shapes);
-    const guchar *bytes = (const guchar *)text;
-    const char *label = NULL;
-    gboolean half = FALSE;
-    gsize plain = 0; /* start of what is not yet written */
+    take_configured(set);
+    Search search = {.set = set, .text = text, .length = length};
+    gsize plain = 0; /* begin of what is not yet written */
     gsize at = 0;
-    /* What may become a whole secret is left alone, even where a part of it (a line) could be masked already. */
-    gsize tail = hold ? partial_tail(self, views, text, length, &half, &label) : 0;
-    gsize border = length - tail;
-    while (at < border && at + 1 < length) {
-        guint pair = (guint)bytes[at] << 8 | bytes[at + 1];
-        gsize size = (self->starts[pair >> 3] & (1u << (pair & 7))) != 0
-                         ? match_at(self, views, text + at, length - at, &label)
-                         : 0;
-        if (size == 0) {
-            at++;
-            continue;
+    while (at < length && set->entries->len > 0) {
+        Found found;
+        find_at(&search, at, &found);
+        /* What may become a whole secret is left alone, even where a part of it (a line) could be masked already. */
+        if (found.begun > 0 && hold)
+            break;
+        gsize size = found.begun > 0 && found.half ? length - at : found.length;
+        if (size > 0) {
+            g_string_append_len(out, text + plain, (gssize)(at - plain));
+            append_label(out, found.label);
+            plain = at + size;
         }
-        g_string_append_len(out, text + plain, (gssize)(at - plain));
-        append_label(out, label);
-        at += size;
-        plain = at;
+        at += MAX(size, 1);
     }
-    if (last || (hold && plain > border))
-        tail = partial_tail(self, views, text + plain, length - plain, &half, &label);
-    gsize end = length - tail;
-    while (hold && end > plain && end < length && ((guchar)text[end] & 0xc0) == 0x80)
+    gsize end = set->entries->len > 0 ? MIN(at, length) : length;
+    while (end > plain && end < length && ((guchar)text[end] & 0xc0) == 0x80)
         end--; /* never tear a character apart */
-    if (last && !half)
-        end = length;
     g_string_append_len(out, text + plain, (gssize)(end - plain));
-    if (last && half)
-        append_label(out, label);
-    for (guint i = 0; i < self->entries->len; i++)
-        eb_secret_view_clear(&views[i]);
-    return hold ? length - end : 0;
+    for (guint i = 0; i < set->entries->len; i++)
+        if (search.views[i].secret != NULL)
+            eb_secret_view_clear(&search.views[i]);
+    return length - end;
 }
 
 char *
@@ -377,12 +356,14 @@ eb_redact_set_mask(EbRedactSet *self, const char *text, gssize length)
     if (text == NULL)
         return NULL;
     gsize size = length < 0 ? strlen(text) : (gsize)length;
-    if (self == NULL || self->entries->len == 0)
+    if (self == NULL)
         return g_strndup(text, size);
     GString *out = g_string_sized_new(size + 16);
-    scan(self, text, size, FALSE, FALSE, out);
+    scan(self, text, size, FALSE, out);
     return g_string_free(out, FALSE);
 }
+
+/* --- streams --- */
 
 EbRedactor *
 eb_redactor_new(EbRedactSet *set)
@@ -398,7 +379,7 @@ eb_redactor_free(EbRedactor *self)
 {
     if (self == NULL)
         return;
-    wipe(self->held->str, self->held->len);
+    explicit_bzero(self->held->str, self->held->len);
     g_string_free(self->held, TRUE);
     eb_redact_set_unref(self->set);
     g_free(self);
@@ -408,11 +389,9 @@ char *
 eb_redactor_feed(EbRedactor *self, const char *text)
 {
     g_return_val_if_fail(self != NULL && text != NULL, NULL);
-    if (self->set->entries->len == 0)
-        return g_strdup(text);
     g_string_append(self->held, text);
     GString *out = g_string_sized_new(self->held->len + 16);
-    gsize rest = scan(self->set, self->held->str, self->held->len, TRUE, FALSE, out);
+    gsize rest = scan(self->set, self->held->str, self->held->len, TRUE, out);
     g_string_erase(self->held, 0, (gssize)(self->held->len - rest));
     return g_string_free(out, FALSE);
 }
@@ -422,9 +401,8 @@ eb_redactor_flush(EbRedactor *self)
 {
     g_return_val_if_fail(self != NULL, NULL);
     GString *out = g_string_sized_new(self->held->len + 16);
-    if (self->held->len > 0)
-        scan(self->set, self->held->str, self->held->len, FALSE, TRUE, out);
-    wipe(self->held->str, self->held->len);
+    scan(self->set, self->held->str, self->held->len, FALSE, out);
+    explicit_bzero(self->held->str, self->held->len);
     g_string_truncate(self->held, 0);
     return g_string_free(out, FALSE);
 }

@@ -7,13 +7,16 @@ G_BEGIN_DECLS
 
 /** EB_REDACT_MIN_BYTES: shorter secrets are not looked for: they would shred ordinary text. */
 #define EB_REDACT_MIN_BYTES 8
-/** EB_REDACT_MAX_SECRETS: further ones are refused by eb_redact_set_add(). */
-#define EB_REDACT_MAX_SECRETS 64
+/** EB_REDACT_MAX_SECRETS: of one set, with the configured ones; further ones are refused by eb_redact_set_add(). */
+#define EB_REDACT_MAX_SECRETS 128
+/** EB_REDACT_MAX_CONFIGURED: of the process. */
+#define EB_REDACT_MAX_CONFIGURED 64
 
 /**
- * EbRedactSet: the secrets to mask, each in the shapes an agent would show it by accident: as it is, line by line when
- * it has several, base64 (both alphabets, any alignment), hex, percent-encoded and JSON-escaped. Damage control: an agent
- * that wants to can find another shape; what protects a key is that no guest has it.
+ * EbRedactSet: the secrets to mask, each in the shapes an agent would show it by accident: as it is, backwards, line by
+ * line when it has several, base64 (both alphabets, any alignment), hex, percent-encoded and JSON-escaped; also when a
+ * program broke it over lines, with or without an indent. Damage control: an agent that wants to can find another
+ * shape; what protects a key is that no guest has it.
  */
 typedef struct _EbRedactSet EbRedactSet;
 EbRedactSet *eb_redact_set_new(void);
@@ -23,9 +26,16 @@ EbRedactSet *eb_redact_set_ref(EbRedactSet *self);
 void eb_redact_set_unref(EbRedactSet *self);
 /** eb_redact_set_add: (transfer none); twice is once. FALSE when too short or too many. */
 gboolean eb_redact_set_add(EbRedactSet *self, EbSecret *secret);
-/** eb_redact_set_mask: (transfer full): @text with "[label]" for every secret; @length: -1 when NUL-terminated. */
+/** eb_redact_set_mask: (transfer full): @text with "[label]" for every secret, and for half of one or more at its end,
+ *  where somebody may have cut it; @length: -1 when NUL-terminated. */
 char *eb_redact_set_mask(EbRedactSet *self, const char *text, gssize length);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbRedactSet, eb_redact_set_unref)
+
+/**
+ * eb_redact_add_configured: (transfer none): a secret of the service's own configuration: from now on every set has it,
+ * also those that exist. Any thread. FALSE when too short or too many.
+ */
+gboolean eb_redact_add_configured(EbSecret *secret);
 
 /**
  * EbRedactor: the same for a stream that comes in pieces: what may be the beginning of a secret is held back until more

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/plugin/eb-credentials.h"
+#include "core/base/eb-redactor.h"
 
 #include <string.h>
 
@@ -188,6 +189,7 @@ store_answered(GObject *source, GAsyncResult *result, gpointer user_data)
     clear_deadline(search, g_task_get_cancellable(task));
     if (credential != NULL) {
         eb_log_mask_add(credential->secret);
+        eb_redact_add_configured(credential->secret);
         g_task_return_pointer(task, eb_secret_ref(credential->secret), (GDestroyNotify)eb_secret_unref);
     } else if (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)) {
         g_string_append_printf(search->looked, "%s%s", search->looked->len > 0 ? "; " : "", error->message);

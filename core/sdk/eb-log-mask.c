@@ -9,6 +9,7 @@
 /* Shorter pieces occur in ordinary text and would only garble it. */
 #define NEEDLE_MIN 4
 #define NEEDLE_LINE_MIN 16
+#define NEEDLE_REVERSED_MIN 8
 #define NEEDLES_MAX 64
 #define POOL_STEP (16 * 1024)
 
@@ -134,10 +135,12 @@ is_unreserved(char c)
     return g_ascii_isalnum(c) || (c != '\0' && strchr("-._~", c) != NULL);
 }
 
+static const char lower_digits[] = "0123456789abcdef";
+static const char upper_digits[] = "0123456789ABCDEF";
+
 static void
-add_percent(FormBuilder *builder, const EbSecretView *view)
+add_percent(FormBuilder *builder, const EbSecretView *view, const char *hex)
 {
-    static const char hex[] = "0123456789ABCDEF";
     char *text = sodium_malloc(view->length * 3);
     gsize n = 0;
 
@@ -156,6 +159,43 @@ add_percent(FormBuilder *builder, const EbSecretView *view)
     }
     if (n != view->length)
         add_needle(builder, text, n);
+    sodium_free(text);
+}
+
+static void
+add_hex(FormBuilder *builder, const EbSecretView *view, const char *hex)
+{
+    char *text = sodium_malloc(view->length * 2);
+
+    if (text == NULL)
+        return;
+    for (gsize i = 0; i < view->length; i++) {
+        text[i * 2] = hex[(guint8)view->bytes[i] >> 4];
+        text[i * 2 + 1] = hex[(guint8)view->bytes[i] & 15];
+    }
+    add_needle(builder, text, view->length * 2);
+    sodium_free(text);
+}
+
+/* By characters where it is text. */
+static void
+add_reversed(FormBuilder *builder, const EbSecretView *view)
+{
+    gboolean is_text = g_utf8_validate(view->bytes, (gssize)view->length, NULL);
+    char *text = sodium_malloc(view->length);
+    gsize n = view->length;
+
+    if (text == NULL)
+        return;
+    for (gsize i = 0; i < view->length;) {
+        gsize size = is_text ? (gsize)(g_utf8_next_char(view->bytes + i) - (view->bytes + i)) : 1;
+
+        n -= size;
+        memcpy(text + n, view->bytes + i, size);
+        i += size;
+    }
+    if (view->length >= NEEDLE_REVERSED_MIN)
+        add_needle(builder, text, view->length);
     sodium_free(text);
 }
 
@@ -207,10 +247,14 @@ build_forms(MaskEntry *entry, const EbSecretView *view, char *block, gsize size)
     FormBuilder builder = {.block = block, .size = size, .entry = entry};
 
     add_needle(&builder, view->bytes, view->length);
-    add_percent(&builder, view);
+    add_percent(&builder, view, upper_digits);
+    add_percent(&builder, view, lower_digits);
     add_escaped(&builder, view);
     add_base64(&builder, view, sodium_base64_VARIANT_ORIGINAL);
     add_base64(&builder, view, sodium_base64_VARIANT_URLSAFE);
+    add_hex(&builder, view, lower_digits);
+    add_hex(&builder, view, upper_digits);
+    add_reversed(&builder, view);
     add_lines(&builder, view);
     return builder.used;
 }
@@ -247,7 +291,8 @@ eb_log_mask_add(EbSecret *secret)
     view = eb_secret_view(secret);
     entry = g_new0(MaskEntry, 1);
     entry->label = g_strdup(eb_secret_get_label(secret));
-    most = view.length * 16 + 64;
+    /* Itself, backwards, escaped (2), percent-encoded (2 * 3), base64 (6 * 4/3), hex (2 * 2) and its lines. */
+    most = view.length * 24 + 256;
     g_mutex_lock(&mask_lock);
     if (mask_entries == NULL)
         mask_entries = g_ptr_array_new_with_free_func(mask_entry_free);

@@ -65,6 +65,10 @@ test_mask_forms(void)
     assert_masked("Kq7/p+Zw\"9=vB2mKq7/p+Zw\"9=vB2m", "[chat-token][chat-token]");
     assert_masked("?k=Kq7%2Fp%2BZw%229%3DvB2m&x=1", "?k=[chat-token]&x=1");
     assert_masked("{\"k\":\"Kq7/p+Zw\\\"9=vB2m\"}", "{\"k\":\"[chat-token]\"}");
+    assert_masked("?k=Kq7%2fp%2bZw%229%3dvB2m&x=1", "?k=[chat-token]&x=1");
+    assert_masked("id 4b71372f702b5a7722393d7642326d.", "id [chat-token].");
+    assert_masked("id 4B71372F702B5A7722393D7642326D.", "id [chat-token].");
+    assert_masked("backwards m2Bv=9\"wZ+p/7qK.", "backwards [chat-token].");
     /* In base64, alone and in the middle of a user:password pair of any length. */
     for (int before = 0; before < 4; before++) {
         g_autofree char *plain = g_strdup_printf("%.*s%s", before, "usr:", "Kq7/p+Zw\"9=vB2m");

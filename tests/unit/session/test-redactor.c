@@ -127,7 +127,124 @@ test_short_and_twice(void)
     g_assert_true(eb_redact_set_add(set, secret));
     g_autoptr(EbRedactSet) copy = eb_redact_set_copy(set);
     g_autofree char *masked = eb_redact_set_mask(copy, "abc abcdefghij abcdefghi", -1);
-    g_assert_cmpstr(masked, ==, "abc [one] abcdefghi");
+    g_assert_cmpstr(masked, ==, "abc [one] [one]");
+}
+
+static void
+assert_masked(EbRedactSet *set, const char *text, const char *expected)
+{
+    g_autofree char *masked = eb_redact_set_mask(set, text, -1);
+    g_assert_cmpstr(masked, ==, expected);
+}
+
+static void
+test_more_shapes(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    for (guint i = 0; i < G_N_ELEMENTS(secrets); i++) {
+        g_autofree char *backwards = g_utf8_strreverse(secrets[i], -1);
+        g_autofree char *text = g_strdup_printf("before %s after ✓", backwards);
+        g_autofree char *expected = g_strdup_printf("before [secret-%u] after ✓", i);
+        for (const char *at = text; *at != '\0'; at = g_utf8_next_char(at)) {
+            g_autofree char *shown = stream(set, text, (gsize)(at - text));
+            g_assert_cmpstr(shown, ==, expected);
+        }
+    }
+    /* PHP, python -c 'quote(...)', and a program that keeps JSON to ASCII. */
+    assert_masked(set, "https:\\/\\/hooks.example.test\\/services\\/T000\\/B000?token=aB3\\/dE+f&x=1.", "[secret-2].");
+    assert_masked(set, "https%3A//hooks.example.test/services/T000/B000%3Ftoken%3DaB3/dE%2Bf%26x%3D1.", "[secret-2].");
+    assert_masked(set, "p\\u00e4\\u00dfw\\u00f6rd-\\u043a\\u043b\\u044e\\u0447-\\u79d8\\u5bc6\\u9375.", "[secret-4].");
+}
+
+/* base64 breaks its output, terminals and YAML break and indent what is long. */
+static void
+test_broken_lines(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    for (guint i = 0; i < G_N_ELEMENTS(secrets); i++) {
+        for (guint width = 4; width < 78; width++) {
+            const char *const shapes[] = {"", "base64"};
+            for (guint shape = 0; shape < G_N_ELEMENTS(shapes); shape++) {
+                g_autofree char *base64 = g_base64_encode((const guchar *)secrets[i], strlen(secrets[i]));
+                const char *whole = shape == 0 ? secrets[i] : base64;
+                g_autoptr(GString) broken = g_string_new("x ");
+                guint column = 0;
+                for (const char *at = whole; *at != '\0'; at = g_utf8_next_char(at)) {
+                    if (column++ == width) {
+                        g_string_append(broken, width % 2 ? "\n" : "\r\n    ");
+                        column = 1;
+                    }
+                    g_string_append_len(broken, at, g_utf8_next_char(at) - at);
+                }
+                g_autofree char *shown = stream(set, broken->str, broken->len / 2 - (width % 2));
+                g_autofree char *label = g_strdup_printf("x [secret-%u]", i);
+                g_assert_true(g_str_has_prefix(shown, label));
+                g_assert_cmpuint(strlen(shown), <, 28); /* what base64 mixes with its padding is left */
+            }
+        }
+    }
+    /* The same key with other line ends and an indent. */
+    assert_masked(set,
+                  "-----BEGIN KEY-----\r\n  MIIEvQIBADANBgkqhkiG9w0BAQEF\r\n  AASCBKcwggSjAgEAAoIBAQC7VJTU\r\n  "
+                  "-----END KEY-----\r\n",
+                  "[secret-3]\r\n");
+    /* Line ends without end are not held back without end. */
+    g_autoptr(EbRedactor) redactor = eb_redactor_new(set);
+    g_autofree char *begin = eb_redactor_feed(redactor, "sk-ant");
+    g_assert_cmpstr(begin, ==, "");
+    g_autoptr(GString) out = g_string_new(NULL);
+    for (guint i = 0; i < 100; i++) {
+        g_autofree char *shown = eb_redactor_feed(redactor, "\n\n");
+        g_string_append(out, shown);
+    }
+    g_assert_true(g_str_has_prefix(out->str, "sk-ant\n"));
+}
+
+/* What half-way through is cut off by somebody is masked as if it were whole. */
+static void
+test_cut_by_somebody(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    assert_masked(set, "the key is sk-ant-api03-Zm9vYmFyYmF6cXV4", "the key is [secret-0]");
+    assert_masked(set, "the key is sk-ant-api03", "the key is sk-ant-api03");
+}
+
+static void
+test_configured(void)
+{
+    g_autoptr(EbRedactSet) before = eb_redact_set_new();
+    g_autoptr(EbRedactor) redactor = eb_redactor_new(before);
+    char token[] = "configured.token.12345";
+    g_autoptr(EbSecret) secret = eb_secret_new_take("chat-token", token, strlen(token), NULL);
+    g_assert_true(eb_redact_add_configured(secret));
+    g_assert_true(eb_redact_add_configured(secret));
+    g_autoptr(EbRedactSet) after = eb_redact_set_new();
+    assert_masked(before, "a configured.token.12345", "a [chat-token]");
+    assert_masked(after, "a configured.token.12345", "a [chat-token]");
+    g_autofree char *shown = eb_redactor_feed(redactor, "configured.token.12345 ");
+    g_assert_cmpstr(shown, ==, "[chat-token] ");
+    char tiny[] = "tiny";
+    g_autoptr(EbSecret) small = eb_secret_new_take("tiny", tiny, 4, NULL);
+    g_assert_false(eb_redact_add_configured(small));
+}
+
+/* As many secrets as there may be are all found. */
+static void
+test_many_secrets(void)
+{
+    g_autoptr(EbRedactSet) set = eb_redact_set_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GString) expected = g_string_new(NULL);
+    for (guint i = 0; i < EB_REDACT_MAX_SECRETS - EB_REDACT_MAX_CONFIGURED; i++) {
+        g_autofree char *value = g_strdup_printf("secret-value-%08x-%u", g_test_rand_int(), i);
+        g_autofree char *copy = g_strdup(value);
+        g_autofree char *label = g_strdup_printf("s%u", i);
+        g_autoptr(EbSecret) secret = eb_secret_new_take(label, copy, strlen(copy), NULL);
+        g_assert_true(eb_redact_set_add(set, secret));
+        g_string_append_printf(text, "secret-value %s ", value);
+        g_string_append_printf(expected, "secret-value [s%u] ", i);
+    }
+    assert_masked(set, text->str, expected->str);
 }
 
 /* Nothing of a text without secrets is lost or changed, however it is cut. */
@@ -162,6 +279,11 @@ main(int argc, char **argv)
     g_test_add_func("/redactor/encodings", test_encodings);
     g_test_add_func("/redactor/half-at-the-end", test_half_at_the_end);
     g_test_add_func("/redactor/short-and-twice", test_short_and_twice);
+    g_test_add_func("/redactor/more-shapes", test_more_shapes);
+    g_test_add_func("/redactor/broken-lines", test_broken_lines);
+    g_test_add_func("/redactor/cut-by-somebody", test_cut_by_somebody);
+    g_test_add_func("/redactor/many-secrets", test_many_secrets);
+    g_test_add_func("/redactor/configured", test_configured);
     g_test_add_func("/redactor/random-text", test_random_text);
     return g_test_run();
 }
