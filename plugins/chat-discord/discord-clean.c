@@ -105,6 +105,8 @@ is_needed(gunichar c, gunichar before, gunichar after)
         return is_emoji(before) || before == 0xfe0f;
     if (c == ZWJ || c == ZWNJ)
         return is_joining(before);
+    if (c == 0x200b) /* between backticks it keeps them from being a fence */
+        return before == '`' && after == '`';
     if (c == 0x200e || c == 0x200f || c == 0x61c)
         return is_right_to_left(before) || is_right_to_left(after);
     return FALSE;

@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 /**
  * discord_clean: (transfer full): @text as characters a person can see: valid UTF-8; no control character but newline and
  * tab; terminal sequences gone; what turns the reading direction shown as {U+202E}; invisible characters gone unless a
- * script or an emoji needs them, DISCORD_ZWSP among them. Idempotent. Pure.
+ * script or an emoji needs them, DISCORD_ZWSP among them unless it stands between two backticks. Idempotent. Pure.
  */
 char *discord_clean(const char *text);
 /**

@@ -226,7 +226,8 @@ discord_link_targets_read(DiscordLinkTargets *self, const char *line, gsize leng
     if (end < length && (line[end] == '(' || read_title(line, length, end, NULL) == 0))
         return;
     label = fold_label(line + at + 1, close - at - 1);
-    if (*label != '\0' && !g_hash_table_contains(self, label))
+    /* Labels that may be written out in another way than they were read are left alone. */
+    if (*label != '\0' && strpbrk(label, "`~\\") == NULL && !g_hash_table_contains(self, label))
         g_hash_table_insert(self, g_steal_pointer(&label), g_steal_pointer(&target));
 }
 

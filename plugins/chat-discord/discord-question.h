@@ -14,7 +14,8 @@ G_BEGIN_DECLS
  * @id: goes into the buttons
  */
 JsonObject *discord_question_to_message(EbChatQuestion *question, const char *id);
-/** discord_question_to_outcome: (transfer full): body of the edit that closes it: text and @outcome, no buttons. Pure. */
+/** discord_question_to_outcome: (transfer full): body of the edit that closes it: text, @outcome (safe Markdown), no
+ *  buttons. Pure. */
 JsonObject *discord_question_to_outcome(EbChatQuestion *question, const char *outcome);
 /** discord_question_answer: (transfer full): outcome when @choice was chosen; @user_id: (nullable) */
 char *discord_question_answer(const EbChatChoice *choice, const char *user_id);

@@ -9,6 +9,16 @@
 /* Names of channels and threads have 1 to 100 characters. */
 #define TITLE_MAX 100
 
+/* (transfer full): @text without DISCORD_ZWSP, which only code needs, and which is left only between backticks. */
+static GString *
+without_zwsp(const char *text, gsize length)
+{
+    GString *out = g_string_new_len(text, (gssize)length);
+
+    g_string_replace(out, DISCORD_ZWSP, "", 0);
+    return out;
+}
+
 /* --- mentions --- */
 
 /* Does the text at @p, as Discord could fold it, begin with "everyone" or "here"? */
@@ -65,8 +75,11 @@ break_mentions(const char *text)
 
 /* --- fences --- */
 
+/* A fence of Markdown. Discord knows one kind, so every kind becomes that one: three backticks, and no three backticks
+   within. */
 typedef struct {
     char mark;       /* '`' or '~', 0 = no fence */
+    gsize prefix;    /* bytes in front of the run */
     gsize length;    /* of the run */
     gboolean quoted; /* behind a '>' */
 } Fence;
@@ -79,50 +92,62 @@ line_length(const char *p)
     return end != NULL ? (gsize)(end - p) : strlen(p);
 }
 
-/* The fence that @line may be; @info: (out): what follows the run. */
+/* The mark of a list's item at @at: "- " or "12. ": bytes, 0 = none. */
+static gsize
+item_length(const char *line, gsize length, gsize at)
+{
+    gsize i = at;
+
+    while (i < length && i < at + 9 && g_ascii_isdigit(line[i]))
+        i++;
+    if (i < length && strchr(i == at ? "-*+" : ".)", line[i]) != NULL && i + 1 < length &&
+        (line[i + 1] == ' ' || line[i + 1] == '\t'))
+        return i + 2 - at;
+    return 0;
+}
+
+/* The fence that @line may be. @items: it may begin within the item of a list. */
 static Fence
-read_fence(const char *line, gsize length, const char **info)
+read_fence(const char *line, gsize length, gboolean items)
 {
     Fence fence = {0};
-    gsize i = 0, begin;
+    gsize i = 0, item;
 
-    while (i < length && (line[i] == ' ' || line[i] == '\t' || line[i] == '>')) {
-        fence.quoted |= line[i] == '>';
-        i++;
+    for (; i < length; i++) {
+        if (items && (item = item_length(line, length, i)) > 0)
+            i += item - 1;
+        else if (line[i] == '>')
+            fence.quoted = TRUE;
+        else if (line[i] != ' ' && line[i] != '\t')
+            break;
     }
-    begin = i;
-    while (i < length && line[i] == line[begin] && (line[i] == '`' || line[i] == '~'))
+    fence.prefix = i;
+    while (i < length && line[i] == line[fence.prefix] && (line[i] == '`' || line[i] == '~'))
         i++;
-    fence.length = i - begin;
-    *info = line + i;
-    if (fence.length < 3)
+    fence.length = i - fence.prefix;
+    if (fence.length < 3 || (line[fence.prefix] == '`' && memchr(line + i, '`', length - i) != NULL))
         return fence;
-    fence.mark = line[begin];
-    if (fence.mark == '`' && memchr(line + i, '`', length - i) != NULL)
-        fence.mark = '\0';
+    fence.mark = line[fence.prefix];
     return fence;
 }
 
 static gboolean
 opens(const char *line, gsize length, Fence *fence)
 {
-    const char *info;
-
-    *fence = read_fence(line, length, &info);
+    *fence = read_fence(line, length, TRUE);
     return fence->mark != '\0';
 }
 
 static gboolean
-closes(const Fence *open, const char *line, gsize length)
+closes(const Fence *open, const char *line, gsize length, Fence *fence)
 {
-    const char *info;
-    Fence fence = read_fence(line, length, &info);
+    gsize end;
 
-    if (fence.mark != open->mark || fence.length < open->length)
-        return FALSE;
-    while (info < line + length && (*info == ' ' || *info == '\t'))
-        info++;
-    return info == line + length;
+    *fence = read_fence(line, length, FALSE);
+    end = fence->prefix + fence->length;
+    while (end < length && (line[end] == ' ' || line[end] == '\t'))
+        end++;
+    return fence->mark == open->mark && fence->length >= open->length && end == length;
 }
 
 /* A line of quoted code ends where the quote does. */
@@ -132,27 +157,42 @@ leaves(const Fence *open, const char *line, gsize length)
     return open->quoted && (length == 0 || line[strspn(line, " \t")] != '>');
 }
 
-/* One line of code: Discord would end the block at three backticks wherever they are. */
+/* The line that opens: backticks in what follows them would be a fence to nobody. */
+static void
+add_opening(GString *out, const Fence *open, const char *line, gsize length)
+{
+    const gsize begin = open->prefix + open->length;
+    g_autoptr(GString) info = g_string_new_len(line + begin, (gssize)(length - begin));
+
+    g_string_replace(info, "`", "", 0);
+    g_string_append_printf(out, "%.*s```", (int)open->prefix, line);
+    discord_links_break(out, info->str, info->len);
+}
+
+/* One line of code: Discord would end the block at three backticks wherever they are. In a quote it may take the whole
+   for something else than code. */
 static void
 add_code_line(GString *out, const Fence *open, const char *line, gsize length)
 {
-    if (open->mark == '~' || open->quoted) {
-        discord_links_break(out, line, length);
-        return;
-    }
+    g_autoptr(GString) code = g_string_sized_new(length);
+
     for (gsize i = 0; i < length;) {
         gsize end = i;
         while (end < length && line[end] == '`')
             end++;
         for (gsize k = i; k < end; k++) {
-            g_string_append_c(out, '`');
+            g_string_append_c(code, '`');
             if (end - i >= 3 && k + 1 < end)
-                g_string_append(out, DISCORD_ZWSP);
+                g_string_append(code, DISCORD_ZWSP);
         }
         if (end == i)
-            g_string_append_c(out, line[end++]);
+            g_string_append_c(code, line[end++]);
         i = end;
     }
+    if (open->quoted)
+        discord_links_break(out, code->str, code->len);
+    else
+        g_string_append_len(out, code->str, (gssize)code->len);
 }
 
 /* Code at @p, behind the line that opened it. Returns where it ends, its last fence included. */
@@ -165,13 +205,17 @@ add_code(GString *out, const Fence *open, const char *p)
     while (*p != '\0') {
         const gsize length = line_length(p);
         const char *next = p + length + (p[length] == '\n' ? 1 : 0);
-        if (leaves(open, p, length))
+        Fence close;
+        if (leaves(open, p, length)) {
+            g_string_append(out, "> ```\n");
             return p;
-        if (closes(open, p, length)) {
+        }
+        if (closes(open, p, length, &close)) {
             /* Discord takes the fence of an empty block for its content, and what follows for code. */
-            if (empty && open->mark == '`' && !open->quoted)
+            if (empty && !open->quoted)
                 g_string_insert(out, (gssize)begin, out->len > begin ? DISCORD_ZWSP : DISCORD_ZWSP "\n");
-            g_string_append_len(out, p, next - p);
+            g_string_append_printf(out, "%.*s```%.*s", (int)close.prefix, p, (int)(next - p - (gssize)length),
+                                   p + length);
             return next;
         }
         empty = empty && length == 0;
@@ -186,17 +230,19 @@ static DiscordLinkTargets *
 read_targets(const char *text)
 {
     DiscordLinkTargets *targets = discord_link_targets_new();
-    Fence open = {0};
+    Fence open = {0}, close;
 
     for (const char *p = text; *p != '\0';) {
         const gsize length = line_length(p);
-        if (open.mark != '\0' && (leaves(&open, p, length) || closes(&open, p, length))) {
-            const gboolean again = !closes(&open, p, length);
+        if (open.mark != '\0' && leaves(&open, p, length))
             open = (Fence){0};
-            if (again)
-                continue;
-        } else if (open.mark == '\0' && !opens(p, length, &open)) {
-            discord_link_targets_read(targets, p, length);
+        if (open.mark != '\0') {
+            if (closes(&open, p, length, &close))
+                open = (Fence){0};
+        } else {
+            g_autoptr(GString) line = without_zwsp(p, length);
+            if (!opens(line->str, line->len, &open))
+                discord_link_targets_read(targets, line->str, line->len);
         }
         p += length + (p[length] == '\n' ? 1 : 0);
     }
@@ -209,31 +255,42 @@ discord_text_prepare(const char *text)
     g_autofree char *clean = discord_clean(text);
     g_autoptr(GHashTable) targets = read_targets(clean);
     g_autoptr(GString) out = g_string_sized_new(strlen(clean) + 64);
-    const char *prose = clean;
+    g_autoptr(GString) prose = g_string_new(NULL);
 
-    for (const char *p = clean;;) {
-        const gsize length = line_length(p);
-        const char *next = p + length + (p[length] == '\n' ? 1 : 0);
-        Fence open = {0};
-        if (*p != '\0' && !opens(p, length, &open)) {
-            p = next;
+    for (const char *p = clean; *p != '\0';) {
+        const gsize length = line_length(p), end = p[length] == '\n' ? 1 : 0;
+        g_autoptr(GString) line = without_zwsp(p, length);
+        Fence open;
+        p += length + end;
+        if (!opens(line->str, line->len, &open)) {
+            g_string_append_len(prose, line->str, (gssize)line->len);
+            g_string_append(prose, end > 0 ? "\n" : "");
             continue;
         }
-        discord_links_write_out(out, prose, (gsize)(p - prose), targets);
-        if (*p == '\0')
-            break;
-        discord_links_break(out, p, (gsize)(next - p));
-        p = prose = add_code(out, &open, next);
+        discord_links_write_out(out, prose->str, prose->len, targets);
+        g_string_truncate(prose, 0);
+        add_opening(out, &open, line->str, line->len);
+        g_string_append(out, end > 0 ? "\n" : "");
+        p = add_code(out, &open, p);
     }
+    discord_links_write_out(out, prose->str, prose->len, targets);
     return break_mentions(out->str);
 }
 
 /* --- plain text --- */
 
+static char *
+clean_plain(const char *text)
+{
+    g_autofree char *clean = discord_clean(text);
+
+    return g_string_free(without_zwsp(clean, strlen(clean)), FALSE);
+}
+
 char *
 discord_text_escape(const char *text)
 {
-    g_autofree char *clean = discord_clean(text);
+    g_autofree char *clean = clean_plain(text);
     g_autoptr(GString) out = g_string_sized_new(strlen(clean) + 16);
     gboolean start = TRUE;  /* nothing but white space in this line so far */
     gboolean number = TRUE; /* nothing but white space and digits: a dot would begin a list */
@@ -252,7 +309,7 @@ discord_text_escape(const char *text)
 char *
 discord_text_title(const char *text)
 {
-    g_autofree char *clean = discord_clean(text);
+    g_autofree char *clean = clean_plain(text);
     g_autoptr(GString) out = g_string_new(NULL);
 
     for (const char *p = clean; *p != '\0'; p = g_utf8_next_char(p)) {

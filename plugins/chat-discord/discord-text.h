@@ -12,8 +12,10 @@ G_BEGIN_DECLS
  *
  * Mentions of people, roles and everybody and clickable commands are broken by an invisible U+200B, also within code. A
  * link that hides its target is written as "text (<url>)"; where the text cannot be changed (code between backticks) the
- * same U+200B keeps it from being one. Fenced code keeps its links: it shows them as they are written. Backticks that
- * would open code far away are escaped, so that the reader and Discord agree on what is code.
+ * same U+200B keeps it from being one. Fenced code keeps its links: it shows them as they are written. Every fence becomes
+ * one of three backticks on a line of its own (behind spaces, "> " or the mark of a list), the only kind that Discord
+ * knows, and nothing else looks like one: backticks that would open code far away are escaped, so that the reader and
+ * Discord agree on what is code.
  */
 char *discord_text_prepare(const char *text);
 /** discord_text_escape: (transfer full): plain text as it looks the same in Discord's Markdown; for names and titles. */

@@ -27,6 +27,13 @@ check_prepared(const char *text)
     for (const char *at = strstr(text, "<@"); at != NULL; at = strstr(at + 1, "<@"))
         if (g_ascii_isdigit(at[2]) || ((at[2] == '!' || at[2] == '&') && g_ascii_isdigit(at[3])))
             g_error("a mention is left");
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        const char *run = line + strspn(line, "\n\t >");
+        const char *end = run + strspn(run, "`");
+        if (end - run > 3 && end[strcspn(end, "`\n")] != '`')
+            g_error("a fence that Discord does not know");
+        line += strspn(line, "\n");
+    }
     if (strstr(text, "```") == NULL && (strstr(text, "](http://") != NULL || strstr(text, "](<http://") != NULL))
         g_error("a link that hides its target is left");
 }

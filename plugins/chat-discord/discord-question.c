@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "discord-question.h"
+
+#include "discord-clean.h"
+#include "discord-text.h"
+
+#include <string.h>
+
+/* Discord's limits: a message's characters, a button's label, and the numbers of components and of their colours. */
+#define MAX_CONTENT 2000
+#define MAX_LABEL 80
+#define TYPE_ROW 1
+#define TYPE_BUTTON 2
+#define STYLE_GREY 2
+#define STYLE_GREEN 3
+#define STYLE_RED 4
+/* Flag of a message: no previews of its links. */
+#define SUPPRESS_EMBEDS 4
+#define ROW 5
+/* UTF-16 units of a choice in the list, of the whole list, and of the text when there is a list below it. */
+#define MAX_CHOICE 100
+#define MAX_LIST 1000
+#define MAX_TEXT 700
+/* Fewer units than that of a diff say nothing. */
+#define MIN_DIFF 80
+#define HINT "\nPress a button, or answer with the number."
+#define HINT_LIST "\nAnswer with the number."
+
+static guint
+units(const char *text)
+{
+    guint n = 0;
+
+    for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p))
+        n += g_utf8_get_char(p) > 0xffff ? 2 : 1;
+    return n;
+}
+
+/* (transfer full): @text as Markdown that is safe to show, in about @max units. */
+static char *
+safe_text(const char *text, guint max)
+{
+    g_autofree char *prepared = discord_text_prepare(text != NULL ? text : "");
+    g_autofree char *cut = NULL;
+
+    /* A block of code would take in what comes below: such a text is shown as it was written. */
+    if (strstr(prepared, "```") != NULL || strstr(prepared, "~~~") != NULL) {
+        cut = discord_clean_cut(text, max / 2);
+        return discord_text_escape(cut);
+    }
+    cut = discord_clean_cut(prepared, max);
+    /* A cut could have taken half of what kept something harmless. */
+    return strcmp(cut, prepared) == 0 ? g_steal_pointer(&cut) : discord_text_prepare(cut);
+}
+
+static int
+style_of(const char *kind)
+{
+    if (kind != NULL && g_str_has_prefix(kind, "allow"))
+        return STYLE_GREEN;
+    return kind != NULL && g_str_has_prefix(kind, "reject") ? STYLE_RED : STYLE_GREY;
+}
+
+/* (transfer full): one line of plain characters, never empty. */
+static char *
+label_of(const EbChatChoice *choice, guint number, guint max)
+{
+    g_autofree char *clean = discord_clean(choice->label != NULL ? choice->label : "");
+
+    g_strstrip(g_strdelimit(clean, "\n\t", ' '));
+    return *clean != '\0' ? discord_clean_cut(clean, max) : g_strdup_printf("%u", number);
+}
+
+static JsonArray *
+make_rows(EbChatQuestion *question, const char *id)
+{
+    JsonArray *rows = json_array_new();
+    JsonArray *buttons = NULL;
+
+    for (guint i = 0; i < question->choices->len && i < DISCORD_QUESTION_MAX_BUTTONS; i++) {
+        const EbChatChoice *choice = question->choices->pdata[i];
+        g_autofree char *label = label_of(choice, i + 1, MAX_LABEL);
+        g_autofree char *custom_id = g_strdup_printf("q:%s:%u", id, i);
+        JsonObject *button = json_object_new();
+        if (i % ROW == 0) {
+            JsonObject *row = json_object_new();
+            buttons = json_array_new();
+            json_object_set_int_member(row, "type", TYPE_ROW);
+            json_object_set_array_member(row, "components", buttons);
+            json_array_add_object_element(rows, row);
+        }
+        json_object_set_int_member(button, "type", TYPE_BUTTON);
+        json_object_set_int_member(button, "style", style_of(choice->kind));
+        json_object_set_string_member(button, "label", label);
+        json_object_set_string_member(button, "custom_id", custom_id);
+        json_array_add_object_element(buttons, button);
+    }
+    return rows;
+}
+
+/* (transfer full): "1. Allow once\n2. ...": what does not fit is counted, never left out silently. */
+static char *
+make_list(EbChatQuestion *question)
+{
+    GString *list = g_string_new(NULL);
+    guint used = 0;
+
+    for (guint i = 0; i < question->choices->len; i++) {
+        g_autofree char *label = label_of(question->choices->pdata[i], i + 1, MAX_CHOICE);
+        g_autofree char *escaped = discord_text_escape(label);
+        g_autofree char *line = g_strdup_printf("\n%u. %s", i + 1, escaped);
+        used += units(line);
+        if (used > MAX_LIST) {
+            g_string_append_printf(list, "\n… and %u more", question->choices->len - i);
+            break;
+        }
+        g_string_append(list, line);
+    }
+    return g_string_free(list, FALSE);
+}
+
+static guint
+count_lines(const char *text)
+{
+    guint n = 0;
+
+    for (const char *c = text; *c != '\0'; c++)
+        n += *c == '\n' || c[1] == '\0' ? 1 : 0;
+    return n;
+}
+
+/* (transfer full): the first lines of @text that make a block of code of at most @max units, "" = none. @rest: (out): what
+   did not fit */
+static char *
+make_block(const char *text, guint max, const char **rest)
+{
+    g_autoptr(GString) body = g_string_new("```diff\n");
+    g_autofree char *block = NULL;
+    const char *p = text;
+
+    while (*p != '\0') {
+        const gsize length = strcspn(p, "\n"), before = body->len;
+        g_autofree char *prepared = NULL;
+        g_string_append_len(body, p, (gssize)length);
+        g_string_append(body, "\n```");
+        /* Broken backticks and mentions grow, so what comes of it is measured. */
+        prepared = discord_text_prepare(body->str);
+        if (units(prepared) > max) {
+            g_string_truncate(body, before);
+            break;
+        }
+        g_string_truncate(body, body->len - 3);
+        g_free(block);
+        block = g_steal_pointer(&prepared);
+        p += length + (p[length] == '\n' ? 1 : 0);
+    }
+    *rest = p;
+    return block != NULL ? g_steal_pointer(&block) : g_strdup("");
+}
+
+/* (transfer full): as much of @diff as @max units hold, "" = nothing. */
+static char *
+make_diff(JsonObject *diff, guint max)
+{
+    const char *path = eb_json_get_string(diff, "path"), *text = eb_json_get_string(diff, "diff"), *rest;
+    g_autofree char *clean = discord_clean(text != NULL ? text : "");
+    g_autofree char *shown = discord_clean_cut(path != NULL ? path : "", MAX_CHOICE);
+    g_autofree char *name = discord_text_escape(g_strdelimit(shown, "\n", ' '));
+    const guint around = units(name) + (guint)strlen("\n\n\n... and 4294967295 more lines");
+    g_autofree char *block = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    guint left;
+
+    if (*clean == '\0' || max < MIN_DIFF + around)
+        return g_strdup("");
+    block = make_block(clean, max - around, &rest);
+    if (*block == '\0')
+        return g_strdup("");
+    g_string_append_printf(out, "\n%s\n%s", name, block);
+    left = count_lines(rest);
+    if (left > 0)
+        g_string_append_printf(out, "\n… and %u more line%s", left, left == 1 ? "" : "s");
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+static JsonObject *
+make_body(const char *text, JsonArray *rows)
+{
+    g_autofree char *content = discord_clean_cut(text, MAX_CONTENT);
+    JsonObject *body = json_object_new();
+    JsonObject *mentions = json_object_new();
+
+    json_object_set_array_member(mentions, "parse", json_array_new());
+    json_object_set_string_member(body, "content", content);
+    json_object_set_object_member(body, "allowed_mentions", mentions);
+    json_object_set_int_member(body, "flags", SUPPRESS_EMBEDS);
+    json_object_set_array_member(body, "components", rows);
+    return body;
+}
+
+JsonObject *
+discord_question_to_message(EbChatQuestion *question, const char *id)
+{
+    const char *hint = question->choices->len <= DISCORD_QUESTION_MAX_BUTTONS ? HINT : HINT_LIST;
+    g_autofree char *text = safe_text(question->text, MAX_TEXT);
+    g_autofree char *list = make_list(question);
+    JsonArray *diffs = eb_json_get_array(question->data, "diffs");
+    g_autoptr(GString) content = g_string_new(NULL);
+    const guint fixed = units("❓ ") + units(text) + units(list) + units(hint);
+
+    g_string_append_printf(content, "❓ %s", text);
+    if (diffs != NULL && json_array_get_length(diffs) > 0 && fixed < MAX_CONTENT) {
+        g_autofree char *diff = make_diff(eb_json_array_object(diffs, 0), MAX_CONTENT - fixed);
+        g_string_append(content, diff);
+    }
+    g_string_append(content, list);
+    g_string_append(content, hint);
+    return make_body(content->str, make_rows(question, id));
+}
+
+JsonObject *
+discord_question_to_outcome(EbChatQuestion *question, const char *outcome)
+{
+    g_autofree char *text = safe_text(question->text, MAX_TEXT);
+    g_autofree char *content = g_strdup_printf("❓ %s\n%s", text, outcome);
+
+    return make_body(content, json_array_new());
+}
+
+char *
+discord_question_answer(const EbChatChoice *choice, const char *user_id)
+{
+    g_autofree char *label = label_of(choice, 1, MAX_CHOICE);
+    g_autofree char *escaped = discord_text_escape(label);
+
+    /* A mention that notifies nobody, since no body of ours lets any, and shows the name people know. */
+    return user_id != NULL ? g_strdup_printf("**%s**, by <@%s>", escaped, user_id) : g_strdup_printf("**%s**", escaped);
+}
+
+gboolean
+discord_question_parse_button(const char *custom_id, char **id, guint *choice)
+{
+    const char *begin, *colon;
+    guint64 number;
+
+    if (custom_id == NULL || !g_str_has_prefix(custom_id, "q:") || strlen(custom_id) > 100)
+        return FALSE;
+    begin = custom_id + 2;
+    colon = strchr(begin, ':');
+    if (colon == NULL || colon == begin || colon - begin > 40 || !g_ascii_isdigit(colon[1]) ||
+        !g_ascii_string_to_unsigned(colon + 1, 10, 0, DISCORD_QUESTION_MAX_BUTTONS - 1, &number, NULL))
+        return FALSE;
+    for (const char *c = begin; c < colon; c++)
+        if (!g_ascii_islower(*c) && !g_ascii_isdigit(*c) && *c != '-')
+            return FALSE;
+    *id = g_strndup(begin, (gsize)(colon - begin));
+    *choice = (guint)number;
+    return TRUE;
+}
