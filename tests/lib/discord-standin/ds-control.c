@@ -2,6 +2,8 @@
 
 #include "ds-control.h"
 
+#include "ds-socket.h"
+
 #include <string.h>
 
 #define PREFIX "/__control/"
@@ -152,7 +154,7 @@ end_wait(DsWait *wait)
     SoupServerMessage *message = g_object_ref(wait->message);
 
     g_ptr_array_remove(wait->control->waits, wait);
-    soup_server_message_unpause(message);
+    ds_unpause(message);
     g_object_unref(message);
 }
 
@@ -193,7 +195,7 @@ start_wait(DsControl *self, SoupServerMessage *message, JsonObject *args)
     wait->timeout = g_timeout_add((guint)eb_json_get_int(args, "timeout_ms", DEFAULT_WAIT_MS), on_timeout, wait);
     g_signal_connect(message, "finished", G_CALLBACK(on_gone), wait);
     g_ptr_array_add(self->waits, wait);
-    soup_server_message_pause(message);
+    ds_pause(message);
 }
 
 static gboolean

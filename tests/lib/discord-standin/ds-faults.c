@@ -82,7 +82,7 @@ on_later(gpointer user_data)
     later->go_on(later->request);
     if (strcmp(later->kind, "lost") == 0)
         ds_break(message, NULL);
-    soup_server_message_unpause(message);
+    ds_unpause(message);
     g_object_unref(message);
     g_free(later->kind);
     g_free(later);
@@ -98,7 +98,7 @@ do_later(DsRequest *self, const char *kind, double seconds, void (*go_on)(DsRequ
     later->request = self;
     later->go_on = go_on;
     later->kind = g_strdup(kind);
-    soup_server_message_pause(self->message);
+    ds_pause(self->message);
     g_timeout_add((guint)(seconds * 1000), on_later, later);
 }
 
@@ -107,7 +107,7 @@ on_broken(gpointer user_data)
 {
     SoupServerMessage *message = user_data;
 
-    soup_server_message_unpause(message);
+    ds_unpause(message);
     g_object_unref(message);
     return G_SOURCE_REMOVE;
 }
@@ -116,7 +116,7 @@ on_broken(gpointer user_data)
 static void
 broken(DsRequest *self, const char *raw)
 {
-    soup_server_message_pause(self->message);
+    ds_pause(self->message);
     ds_break(self->message, raw);
     empty(self, 503);
     g_timeout_add(50, on_broken, g_object_ref(self->message));
@@ -177,7 +177,7 @@ ds_faults_take(DsRequest *self, void (*go_on)(DsRequest *))
             g_ptr_array_remove_index(self->world->faults, i);
         ds_world_count(self->world, "faults");
         if (strcmp(kind, "hang") == 0) {
-            soup_server_message_pause(self->message);
+            ds_pause(self->message);
             return TRUE; /* never answered; the client's own limit ends it */
         }
         if (strcmp(kind, "delay") == 0 || strcmp(kind, "lost") == 0) {

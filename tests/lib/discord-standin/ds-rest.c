@@ -2,6 +2,7 @@
 
 #include "ds-buckets.h"
 #include "ds-request.h"
+#include "ds-socket.h"
 
 #include <string.h>
 
@@ -148,7 +149,7 @@ ds_rest_handle(DsWorld *world, SoupServerMessage *message, const char *path, GHa
     self->began_us = g_get_monotonic_time();
     if (world->silent) {
         world->held++;
-        soup_server_message_pause(message);
+        ds_pause(message);
         ds_request_free(self);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <gio/gio.h>
+#include <libsoup/soup.h>
 
 G_BEGIN_DECLS
 
@@ -10,5 +10,9 @@ G_BEGIN_DECLS
 
 /** ds_socket_reset: closes it so that the other side gets an RST. */
 void ds_socket_reset(GSocket *socket);
+
+/** ds_pause, ds_unpause: as libsoup's, which may not be called when the client has gone meanwhile. */
+void ds_pause(SoupServerMessage *message);
+void ds_unpause(SoupServerMessage *message);
 
 G_END_DECLS
