@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "discord-rest.h"
+
+G_BEGIN_DECLS
+
+/** DISCORD_REACTIONS_MAX: messages whose reaction of ours is remembered; the one set longest ago makes room. */
+#define DISCORD_REACTIONS_MAX 1024
+
+/**
+ * DiscordReactions: one reaction of ours on a message at most. A later wish overtakes an earlier one that was not fulfilled
+ * yet; what an earlier run left is found and taken away.
+ */
+#define DISCORD_TYPE_REACTIONS (discord_reactions_get_type())
+G_DECLARE_FINAL_TYPE(DiscordReactions, discord_reactions, DISCORD, REACTIONS, GObject)
+
+DiscordReactions *discord_reactions_new(DiscordRest *rest);
+/**
+ * discord_reactions_set_async: @emoji: (nullable): NULL = none. That the message is gone, that its author blocked us, or
+ * that the thread is archived is no error: there is nothing to be done then.
+ */
+void discord_reactions_set_async(DiscordReactions *self, const char *channel_id, const char *message_id,
+                                 const char *emoji, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                 gpointer user_data);
+gboolean discord_reactions_set_finish(DiscordReactions *self, GAsyncResult *result, GError **error);
+guint discord_reactions_get_size(DiscordReactions *self);
+
+G_END_DECLS
