@@ -18,6 +18,7 @@ EbPrompt *
 eb_prompt_copy(const EbPrompt *self)
 {
     EbPrompt *copy = eb_prompt_new(self->message_id, self->author_id, self->text);
+    copy->received_us = self->received_us;
     copy->message = self->message != NULL ? eb_chat_message_ref(self->message) : NULL;
     copy->blocks = self->blocks != NULL ? json_array_ref(self->blocks) : NULL;
     return copy;

@@ -20,7 +20,7 @@ typedef struct {
 
 /** eb_prompt_new: received now. */
 EbPrompt *eb_prompt_new(const char *message_id, const char *author_id, const char *text);
-/** eb_prompt_copy: (transfer full): received now. */
+/** eb_prompt_copy: (transfer full) */
 EbPrompt *eb_prompt_copy(const EbPrompt *self);
 void eb_prompt_free(EbPrompt *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbPrompt, eb_prompt_free)

@@ -36,9 +36,11 @@ struct _EbSession {
     guint left_questions;     /* that people may answer though the service ends */
     guint n_denied;
     /* turns */
-    GQueue prompts;     /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS */
-    EbPrompt *prompt;   /* of the turn under way or waiting for a place */
-    GPtrArray *steered; /* (element-type EbSteer): given into the turn under way, at most EB_SESSION_MAX_STEERED */
+    GQueue prompts;        /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS and what was steered in vain */
+    EbPrompt *prompt;      /* of the turn under way or waiting for a place */
+    GPtrArray *steered;    /* (element-type EbSteer): given into the turn under way, at most EB_SESSION_MAX_STEERED */
+    gboolean acquiring;    /* a place for the next turn is waited for */
+    GCancellable *prepare; /* (nullable): its prompt is being prepared for the agent */
     EbTicket *turn;
     gint64 turn_us; /* 0 = no prompt is at the agent */
     gboolean cancelled;
@@ -129,6 +131,16 @@ GPtrArray *eb_session_list_answerers(EbSession *self);
 GPtrArray *eb_session_record_list_answerers(const EbSessionRecord *record, const char *const *operators);
 /** eb_session_share_answerers: the open questions take whoever may answer now. */
 void eb_session_share_answerers(EbSession *self);
+
+/* eb-session-prepare.c */
+/**
+ * eb_session_prepare_async: takes the files of a copy of @prompt and writes down that an agent is given it.
+ * @cancellable: (nullable): only the taking is cancelled
+ */
+void eb_session_prepare_async(EbSession *self, const EbPrompt *prompt, GCancellable *cancellable,
+                              GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_prepare_finish: (transfer full) (nullable): what to give to the agent */
+EbPrompt *eb_session_prepare_finish(EbSession *self, GAsyncResult *result, GError **error);
 
 /* eb-session-prompts.c */
 /** eb_session_drop_prompts: @error: (nullable): why none of them runs */

@@ -56,8 +56,18 @@ eb_session_can_steer(EbSession *self)
 
 typedef struct {
     EbSession *self;
-    EbSteer *steer; /* borrowed: only compared and used when it is still in the list */
+    EbSteer *steer; /* borrowed: only compared, and used when it is still in the list */
 } EbSteering;
+
+/* Not lost: it is the next prompt. */
+static void
+give_back(EbSession *self, guint index)
+{
+    g_autofree EbSteer *back = g_ptr_array_steal_index(self->steered, index);
+    eb_session_set_prompt_state(self, back->prompt, EB_JOURNAL_RECEIVED);
+    eb_session_set_outcome(self, back->prompt, EB_PROMPT_WAITING);
+    g_queue_push_head(&self->prompts, back->prompt);
+}
 
 static void
 on_steered(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -72,13 +82,55 @@ on_steered(GObject *source, GAsyncResult *result, gpointer user_data)
     if (!g_ptr_array_find(self->steered, steer, &index))
         return; /* its turn was settled without it */
     steer->pending = FALSE;
-    if (!taken && !self->ending) {
-        /* Not lost: it is the next prompt. */
+    if (!taken && !self->ending && !self->cancelled) {
         eb_info("a prompt could not be steered into the turn and waits for the next: %s", error->message);
-        g_autofree EbSteer *back = g_ptr_array_steal_index(self->steered, index);
-        eb_session_set_prompt_state(self, back->prompt, EB_JOURNAL_RECEIVED);
-        eb_session_set_outcome(self, back->prompt, EB_PROMPT_WAITING);
-        g_queue_push_head(&self->prompts, back->prompt);
+        give_back(self, index);
+    }
+    eb_session_steer_settled(self);
+}
+
+static void
+send_steer(EbSession *self, EbSteering *steering)
+{
+    const EbPrompt *prompt = steering->steer->prompt;
+    g_autoptr(JsonArray) blocks = eb_session_encode_prompt(self, prompt);
+    g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, prompt->text, -1);
+    eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, NULL);
+    eb_session_set_outcome(self, prompt, EB_PROMPT_WORKING);
+    /* Agents answer it when they get to it, at the latest with the turn: no deadline of its own. */
+    eb_acp_client_steer_async(self->guest->client, blocks, 0, NULL, on_steered, steering);
+}
+
+static void
+on_steer_prepared(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    EbSteering *steering = user_data;
+    g_autoptr(EbSession) self = g_object_ref(steering->self);
+    EbSteer *steer = steering->steer;
+    guint index = 0;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbPrompt) prompt = eb_session_prepare_finish(self, result, &error);
+    gboolean there = g_ptr_array_find(self->steered, steer, &index);
+    if (there && prompt != NULL && !self->ending && !self->cancelled && self->held_turn == NULL) {
+        eb_prompt_free(steer->prompt);
+        steer->prompt = g_steal_pointer(&prompt);
+        send_steer(self, steering);
+        return;
+    }
+    g_object_unref(steering->self);
+    g_free(steering);
+    if (!there || self->ending || self->cancelled)
+        return; /* it ends with the turn */
+    if (prompt == NULL) {
+        eb_session_post_error(self, error);
+        eb_session_set_prompt_state(self, steer->prompt, EB_JOURNAL_DONE);
+        eb_session_set_outcome(self, steer->prompt, EB_PROMPT_REFUSED);
+        g_ptr_array_remove_index(self->steered, index);
+    } else {
+        /* The turn was over before. */
+        eb_prompt_free(steer->prompt);
+        steer->prompt = g_steal_pointer(&prompt);
+        give_back(self, index);
     }
     eb_session_steer_settled(self);
 }
@@ -87,29 +139,21 @@ on_steered(GObject *source, GAsyncResult *result, gpointer user_data)
 static void
 steer(EbSession *self, EbPrompt *prompt)
 {
-    EbSteer *steer = g_new0(EbSteer, 1);
-    steer->prompt = prompt;
-    steer->pending = TRUE;
-    g_ptr_array_add(self->steered, steer);
-    g_autoptr(JsonArray) blocks = eb_session_encode_prompt(self, prompt);
-    g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, prompt->text, -1);
-    eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, NULL);
-    eb_session_set_prompt_state(self, prompt, EB_JOURNAL_STARTED);
-    eb_session_set_outcome(self, prompt, EB_PROMPT_WORKING);
-    eb_session_touch(self);
     EbSteering *steering = g_new0(EbSteering, 1);
     steering->self = g_object_ref(self);
-    steering->steer = steer;
-    /* Agents answer it when they get to it, at the latest with the turn: no deadline of its own. */
-    eb_acp_client_steer_async(self->guest->client, blocks, 0, NULL, on_steered, steering);
+    steering->steer = g_new0(EbSteer, 1);
+    steering->steer->prompt = prompt;
+    steering->steer->pending = TRUE;
+    g_ptr_array_add(self->steered, steering->steer);
+    eb_session_touch(self);
+    eb_session_prepare_async(self, prompt, self->cancellable, on_steer_prepared, steering);
 }
 
 gboolean
 eb_session_say(EbSession *self, EbPrompt *prompt, GError **error)
 {
     g_autoptr(EbPrompt) owned = prompt;
-    /* Attachments are taken when a turn begins. */
-    if (!eb_session_can_steer(self) || eb_prompt_has_attachments(owned))
+    if (!eb_session_can_steer(self))
         return eb_session_prompt(self, g_steal_pointer(&owned), error);
     if (!check(self, owned, error))
         return FALSE;
@@ -138,16 +182,37 @@ eb_session_steer(EbSession *self, EbPrompt *prompt, GError **error)
 
 /* --- what waits --- */
 
+static void
+settle(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome)
+{
+    eb_session_set_prompt_state(self, prompt, EB_JOURNAL_DONE);
+    eb_session_set_outcome(self, prompt, outcome);
+}
+
+/* Of the turn that waits for a place. */
+static gboolean
+waits_for_place(EbSession *self)
+{
+    return self->prompt != NULL && self->turn_us == 0 && self->prepare == NULL;
+}
+
 gboolean
 eb_session_withdraw(EbSession *self, const char *message_id)
 {
+    if (message_id == NULL)
+        return FALSE;
+    if (waits_for_place(self) && g_strcmp0(self->prompt->message_id, message_id) == 0) {
+        g_autoptr(EbPrompt) prompt = g_steal_pointer(&self->prompt);
+        settle(self, prompt, EB_PROMPT_INTERRUPTED);
+        eb_session_next_turn(self);
+        return TRUE;
+    }
     for (GList *link = self->prompts.head; link != NULL; link = link->next) {
-        if (message_id == NULL || g_strcmp0(((EbPrompt *)link->data)->message_id, message_id) != 0)
+        if (g_strcmp0(((EbPrompt *)link->data)->message_id, message_id) != 0)
             continue;
         g_autoptr(EbPrompt) prompt = link->data;
         g_queue_delete_link(&self->prompts, link);
-        eb_session_set_prompt_state(self, prompt, EB_JOURNAL_DONE);
-        eb_session_set_outcome(self, prompt, EB_PROMPT_INTERRUPTED);
+        settle(self, prompt, EB_PROMPT_INTERRUPTED);
         return TRUE;
     }
     return FALSE;
@@ -158,7 +223,7 @@ find_waiting(EbSession *self, const char *message_id)
 {
     if (message_id == NULL)
         return NULL;
-    if (self->prompt != NULL && self->turn_us == 0 && g_strcmp0(self->prompt->message_id, message_id) == 0)
+    if (waits_for_place(self) && g_strcmp0(self->prompt->message_id, message_id) == 0)
         return self->prompt;
     for (GList *link = self->prompts.head; link != NULL; link = link->next)
         if (g_strcmp0(((EbPrompt *)link->data)->message_id, message_id) == 0)
@@ -186,7 +251,7 @@ GPtrArray *
 eb_session_list_prompts(EbSession *self)
 {
     GPtrArray *prompts = g_ptr_array_new_with_free_func((GDestroyNotify)eb_prompt_free);
-    if (self->prompt != NULL && self->turn_us == 0)
+    if (waits_for_place(self))
         g_ptr_array_add(prompts, eb_prompt_copy(self->prompt));
     for (GList *link = self->prompts.head; link != NULL; link = link->next)
         g_ptr_array_add(prompts, eb_prompt_copy(link->data));
@@ -251,13 +316,6 @@ eb_session_encode_prompt(EbSession *self, const EbPrompt *prompt)
     return blocks;
 }
 
-static void
-settle(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome)
-{
-    eb_session_set_prompt_state(self, prompt, EB_JOURNAL_DONE);
-    eb_session_set_outcome(self, prompt, outcome);
-}
-
 void
 eb_session_settle_prompts(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome)
 {
@@ -307,7 +365,9 @@ eb_session_drop_prompts(EbSession *self, const GError *error)
             eb_session_turn_ended(self, stop, error);
             told = TRUE;
         }
-        if (!keep)
+        if (keep) /* it may say already that an agent was given it */
+            eb_session_set_prompt_state(self, prompt, EB_JOURNAL_RECEIVED);
+        else
             settle(self, prompt, error != NULL ? EB_PROMPT_REFUSED : EB_PROMPT_INTERRUPTED);
     }
 }

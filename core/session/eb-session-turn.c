@@ -192,7 +192,6 @@ send_prompt(EbSession *self)
     g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, self->prompt->text, -1);
     eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, NULL);
     eb_session_set_state(self, EB_SESSION_EVENT_PROMPTED);
-    eb_session_set_prompt_state(self, self->prompt, EB_JOURNAL_STARTED);
     eb_session_set_outcome(self, self->prompt, EB_PROMPT_WORKING);
     eb_session_post_busy(self, TRUE);
     eb_activity_watch_start(self->watch);
@@ -212,20 +211,54 @@ refuse_turn(EbSession *self, const GError *error)
     eb_session_next_turn(self);
 }
 
+typedef struct {
+    EbSession *self;
+    GCancellable *prepare; /* of self, unless that was given up */
+} EbPreparing;
+
+static void
+on_prepared(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    EbPreparing *preparing = user_data;
+    g_autoptr(EbSession) self = preparing->self;
+    g_autoptr(GCancellable) prepare = preparing->prepare;
+    g_free(preparing);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbPrompt) prompt = eb_session_prepare_finish(self, result, &error);
+    if (self->prepare != prepare)
+        return;
+    g_clear_object(&self->prepare);
+    if (self->ending)
+        return; /* the end drops it */
+    if (prompt == NULL) {
+        g_clear_pointer(&self->turn, eb_ticket_free);
+        refuse_turn(self, error);
+        return;
+    }
+    eb_prompt_free(self->prompt);
+    self->prompt = g_steal_pointer(&prompt);
+    send_prompt(self);
+}
+
 static void
 on_turn_place(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(EbSession) self = EB_SESSION(user_data);
     g_autoptr(GError) error = NULL;
-    self->turn = eb_admission_acquire_finish(EB_ADMISSION(source), result, &error);
-    if (self->ending || self->prompt == NULL) {
-        g_clear_pointer(&self->turn, eb_ticket_free);
+    g_autoptr(EbTicket) ticket = eb_admission_acquire_finish(EB_ADMISSION(source), result, &error);
+    self->acquiring = FALSE;
+    if (self->ending || self->prompt == NULL)
+        return;
+    if (ticket == NULL) {
+        refuse_turn(self, error);
         return;
     }
-    if (self->turn == NULL)
-        refuse_turn(self, error);
-    else
-        send_prompt(self);
+    self->turn = g_steal_pointer(&ticket);
+    self->prepare = g_cancellable_new();
+    EbPreparing *preparing = g_new0(EbPreparing, 1);
+    preparing->self = g_object_ref(self);
+    preparing->prepare = g_object_ref(self->prepare);
+    eb_session_prepare_async(self, self->prompt, self->prepare, on_prepared, preparing);
 }
 
 static void
@@ -240,15 +273,37 @@ eb_session_next_turn(EbSession *self)
     if (self->ending || self->guest == NULL || self->prompt != NULL || g_queue_is_empty(&self->prompts))
         return;
     self->prompt = g_queue_pop_head(&self->prompts);
+    if (self->acquiring)
+        return; /* for one that was withdrawn */
+    self->acquiring = TRUE;
     eb_admission_acquire_async(self->parts->turns, self->record->owner, on_turn_position, self->cancellable,
                                on_turn_place, g_object_ref(self));
 }
 
 /* --- its end by us --- */
 
+/* Its files are being taken: no agent was given it yet. */
+static void
+interrupt_preparation(EbSession *self)
+{
+    g_cancellable_cancel(self->prepare);
+    g_clear_object(&self->prepare);
+    g_clear_pointer(&self->turn, eb_ticket_free);
+    g_autoptr(EbPrompt) prompt = g_steal_pointer(&self->prompt);
+    EbTurnEnd end = {.stop_reason = "cancelled", .prompt = prompt, .wait_ms = -1};
+    eb_session_post_end(self, &end);
+    eb_session_settle_prompts(self, prompt, EB_PROMPT_INTERRUPTED);
+    eb_session_turn_ended(self, "cancelled", NULL);
+    eb_session_next_turn(self);
+}
+
 gboolean
 eb_session_interrupt(EbSession *self)
 {
+    if (!self->ending && self->prepare != NULL) {
+        interrupt_preparation(self);
+        return TRUE;
+    }
     if (self->ending || self->guest == NULL || self->turn_us == 0)
         return FALSE;
     if (self->cancelled)

@@ -291,6 +291,8 @@ eb_session_end(EbSession *self, EbSessionEnd reason, const GError *error)
     if (reason == EB_SESSION_END_STOPPED)
         eb_questions_close_session(self->parts->questions, self->record->id);
     g_cancellable_cancel(self->cancellable);
+    if (self->prepare != NULL)
+        g_cancellable_cancel(self->prepare);
     g_signal_emit(self, signals[SIGNAL_CHANGED], 0);
     if (self->launching || self->waiting_place)
         return; /* their callbacks go on */
@@ -392,6 +394,7 @@ eb_session_finalize(GObject *object)
     g_ptr_array_unref(self->steered);
     g_strfreev(self->operators);
     g_clear_object(&self->place_wait);
+    g_clear_object(&self->prepare);
     g_free(self->compact);
     g_free(self->currency);
     g_clear_pointer(&self->renderer, eb_renderer_free);

@@ -32,7 +32,8 @@ const char *eb_session_end_to_string(EbSessionEnd reason);
  *
  * Signals:
  *   "changed": state or record changed.
- *   "prompt-state" (const char *message_id, int EbJournalState): for the journal: received (again), started, done.
+ *   "prompt-state" (const char *message_id, int EbJournalState): for the journal: received (again), done; that an
+ *       agent is given it is written before it is sent.
  *   "prompt-outcome" (const char *message_id, int EbPromptOutcome): for people; exactly one final one for each prompt that
  *       was taken, but for those that the journal brings back after a shutdown.
  *   "turn-ended" (const char *stop_reason, GError *error (nullable)): everything it said was given to the transport.

@@ -31,6 +31,21 @@ for record in block.split(b"\0"):
 if mode == "crash-start":
     sys.stderr.write("fatal: cannot find my own feet\n")
     sys.exit(9)
+if mode == "banner":
+    # What shells and hooks print before an agent, and a line that is never ended.
+    stdout.write(b"Welcome to the machine\r\n\n\n\xff\xfe\x00 not text\n[1, 2]\n\"a string\"\n{\"half\": \n")
+    stdout.flush()
+if mode == "endless":
+    # One line of 200 MB.
+    try:
+        for _ in range(200):
+            stdout.write(b"x" * (1024 * 1024))
+        stdout.flush()
+        while stdin.read(1):
+            pass
+    except OSError:
+        pass
+    sys.exit(0)
 if mode == "hang-start":
     while stdin.read(1):
         pass
@@ -72,10 +87,16 @@ def read():
     return json.loads(line)
 
 
-def ask(session):
-    send({"id": 77, "method": "session/request_permission", "params": {
+calls = 0
+
+
+def ask(session, title="rm -rf build", number=77):
+    global calls
+    calls += 1
+    send({"id": number, "method": "session/request_permission", "params": {
         "sessionId": session,
-        "toolCall": {"toolCallId": "call-1", "title": "rm -rf build", "kind": "execute", "status": "pending"},
+        "toolCall": {"toolCallId": "call-%d-%d" % (os.getpid(), calls), "title": title, "kind": "execute",
+                     "status": "pending", "rawInput": {"command": title}},
         "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
                     {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}})
     cancelled = False
@@ -83,12 +104,94 @@ def ask(session):
         message = read()
         if message.get("method") == "session/cancel":
             cancelled = True
-        if message.get("id") == 77:
+        if message.get("id") == number:
             outcome = message["result"]["outcome"]
             say(session, "outcome " + outcome.get("optionId", outcome["outcome"]))
             if outcome["outcome"] == "cancelled":
                 cancelled = True
             return "cancelled" if cancelled else "end_turn"
+
+
+def ask_both(session):
+    """Two questions at once; the turn ends when both are answered."""
+    for number in (77, 78):
+        send({"id": number, "method": "session/request_permission", "params": {
+            "sessionId": session, "toolCall": {"toolCallId": "both-%d" % number, "title": "step %d" % number},
+            "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+                        {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}})
+    left = {77, 78}
+    while left:
+        message = read()
+        if message.get("id") in left:
+            left.discard(message["id"])
+            outcome = message["result"]["outcome"]
+            say(session, "%d %s;" % (message["id"], outcome.get("optionId", outcome["outcome"])))
+    return "end_turn"
+
+
+def after_restart(session, text):
+    """A turn that tells of an answer: what was asked is asked again, as agents do."""
+    asked = [entry for entry in load(session) if entry.startswith("ask")][-1]
+    if "refused it" in text:
+        say(session, "understood: refused")
+        return "end_turn"
+    title = asked.partition(" ")[2]
+    if asked.startswith("askdiff"):
+        return ask(session, title + " --force")
+    return ask(session, title) if title else ask(session)
+
+
+def steerable(session):
+    """Says what is steered into it until it hears "finish"; "late" is answered after the turn."""
+    say(session, "ready;")
+    while True:
+        message = read()
+        if message.get("method") == "session/cancel":
+            return "cancelled"
+        if message.get("method") != "session/prompt":
+            continue
+        assert message["params"].get("delivery") == "steer", message
+        if mode == "stubborn":
+            send({"id": message["id"], "error": {"code": -32603, "message": "not now"}})
+            say(session, "no;")
+            continue
+        text = message["params"]["prompt"][0]["text"]
+        say(session, "heard " + text + ";")
+        if text == "late":
+            steered.append(message["id"])
+            return "end_turn"
+        send({"id": message["id"], "result": {"stopReason": "end_turn"}})
+        if text == "finish":
+            return "end_turn"
+
+
+def flood(session):
+    """A command's output of 35,000 lines, told again as a whole with every hundred lines; and everything ugly."""
+    lines = ["%05d \u2028 \x1b[31mred\x1b[0m \x00 line" % number for number in range(35000)]
+    update(session, "tool_call", toolCallId="flood", title="make \u2028 \x00 all", kind="execute", status="in_progress")
+    for end in range(100, 35001, 100):
+        text = "\n".join(lines[max(0, end - 5000):end])
+        update(session, "tool_call_update", toolCallId="flood", status="in_progress",
+               content=[{"type": "content", "content": {"type": "text", "text": text}}])
+    update(session, "tool_call_update", toolCallId="flood", status="failed",
+           content=[{"type": "content", "content": {"type": "text", "text": "\n".join(lines)}}])
+    raw = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"' + session.encode() + \
+        b'","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"cp949 \xb0\xa1 \xff end"}}}}\n'
+    stdout.write(raw)
+    stdout.flush()
+    say(session, " nul \x00 and \u2028 and \x1b[2J and \ud800 done")
+    for line in lines:
+        say(session, line + "\n")
+    return "end_turn"
+
+
+def noise(session):
+    """What other programs print on the same pipe, between the frames."""
+    say(session, "before ")
+    stdout.write(b"npm WARN deprecated\n\n  \n{\"jsonrpc\": \n\xc3\x28\n" + b"y" * (8 * 1024 * 1024) + b"\n")
+    stdout.flush()
+    say(session, "after")
+    return "end_turn"
 
 
 def tool(session):
@@ -113,6 +216,35 @@ def turn(session, text):
         say(session, "before: %d" % (len(load(session)) - 1))
     elif verb == "ask":
         return ask(session)
+    elif verb in ("ask2", "askdiff"):
+        return ask(session, rest)
+    elif verb == "askboth":
+        return ask_both(session)
+    elif text.startswith("You were interrupted by a restart"):
+        return after_restart(session, text)
+    elif verb == "steerable":
+        return steerable(session)
+    elif verb == "flood":
+        return flood(session)
+    elif verb == "noise":
+        return noise(session)
+    elif verb == "nothing":
+        pass
+    elif verb == "refusal":
+        say(session, "I would rather not")
+        return "refusal"
+    elif verb == "blocks":
+        say(session, " ".join(block["type"] for block in blocks))
+    elif verb == "/compact":
+        say(session, "compacted")
+    elif verb == "usage":
+        update(session, "usage_update", used=1200, size=128000, cost={"amount": float(rest), "currency": "USD"})
+        say(session, "spent")
+    elif verb == "eof":
+        say(session, "the last words")
+        sys.exit(0)
+    elif verb == "fail":
+        return "error"
     elif verb == "tool":
         return tool(session)
     elif verb == "wait":
@@ -135,18 +267,42 @@ def turn(session, text):
     return "end_turn"
 
 
+steered = []
+blocks = []
+model = "provider/small"
+
+
+def settings():
+    if mode == "rich":
+        return {"configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
+                                   "currentValue": model, "options": [
+                                       {"group": "one", "name": "One", "options": [
+                                           {"value": "provider/small", "name": "Small"},
+                                           {"value": "provider/large", "name": "Large"}]},
+                                       {"value": "provider/broken", "name": "Broken"}]}]}
+    if mode == "legacy":
+        return {"models": {"currentModelId": model, "availableModels": [
+            {"modelId": "provider/small", "name": "Small"}, {"modelId": "provider/large"}]}}
+    return {}
+
+
 while True:
     request = read()
     method, params, number = request.get("method"), request.get("params") or {}, request.get("id")
     if method == "initialize":
         send({"id": number, "result": {"protocolVersion": 1,
                                        "agentInfo": {"name": "scripted", "version": "1.2"},
-                                       "agentCapabilities": {"loadSession": mode != "no-load"},
+                                       "agentCapabilities": {"loadSession": mode != "no-load",
+                                                             "promptCapabilities": {"image": mode == "rich"},
+                                                             "steer": mode in ("rich", "stubborn")},
                                        "authMethods": []}})
     elif method == "session/new":
         session = str(uuid.uuid4())
         save(session, [])
-        send({"id": number, "result": {"sessionId": session}})
+        send({"id": number, "result": {"sessionId": session, **settings()}})
+        if mode == "rich":
+            update(session, "available_commands_update", availableCommands=[{"name": "review", "description": "x"},
+                                                                            {"name": "compact", "description": "y"}])
     elif method == "session/load":
         session = params["sessionId"]
         if not os.path.exists(path_of(session)):
@@ -154,10 +310,28 @@ while True:
             continue
         for text in load(session):
             update(session, "user_message_chunk", content={"type": "text", "text": text})
+        send({"id": number, "result": settings()})
+    elif method == "session/set_config_option":
+        if params["value"] == "provider/broken":
+            send({"id": number, "error": {"code": -32603, "message": "that model is on fire"}})
+            continue
+        model = params["value"]
+        send({"id": number, "result": settings()})
+    elif method == "session/set_model":
+        model = params["modelId"]
         send({"id": number, "result": {}})
     elif method == "session/prompt":
-        session, text = params["sessionId"], params["prompt"][0]["text"]
+        session, blocks = params["sessionId"], params["prompt"]
+        text = blocks[0]["text"]
         save(session, load(session) + [text])
-        send({"id": number, "result": {"stopReason": turn(session, text)}})
+        result = {"stopReason": turn(session, text)}
+        if text.startswith("usage"):
+            result["usage"] = {"inputTokens": 1000, "outputTokens": 200, "cachedReadTokens": 600, "totalTokens": 1200}
+        send({"id": number, "result": result})
+        for late in steered:
+            time.sleep(0.3)
+            say(session, "taken up;")
+            send({"id": late, "result": {"stopReason": "end_turn"}})
+        steered = []
     elif number is not None:
         send({"id": number, "error": {"code": -32601, "message": "unknown method"}})

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "eb-session-fixture.h"
 
+#include "core/session/eb-router.h"
+
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
@@ -105,10 +107,43 @@ on_session_ended(EbSessionManager *manager, const char *session, const char *thr
     self->end_error = error != NULL ? g_error_copy(error) : NULL;
 }
 
+static void
+on_outcome(EbSessionManager *manager, const char *transport, const char *thread, const char *message, int outcome,
+           gpointer user_data)
+{
+    EbSessionFixture *self = user_data;
+    const char *slash = strrchr(message, '/');
+    g_assert_cmpstr(transport, ==, "fake");
+    g_ptr_array_add(self->outcomes, g_strdup_printf("%s %s", slash != NULL ? slash + 1 : message,
+                                                    eb_prompt_outcome_to_string((EbPromptOutcome)outcome)));
+}
+
+char *
+eb_session_fixture_outcomes(EbSessionFixture *self, const char *message)
+{
+    g_autoptr(GString) all = g_string_new(NULL);
+    g_autofree char *prefix = g_strconcat(message, " ", NULL);
+    for (guint i = 0; i < self->outcomes->len; i++)
+        if (g_str_has_prefix(self->outcomes->pdata[i], prefix))
+            g_string_append_printf(all, "%s%s", all->len > 0 ? " " : "",
+                                   (const char *)self->outcomes->pdata[i] + strlen(prefix));
+    return g_string_free(g_steal_pointer(&all), FALSE);
+}
+
+EbSession *
+eb_session_fixture_live(EbSessionFixture *self, const char *thread)
+{
+    EbSession *session =
+        eb_session_manager_find_live(self->manager, "fake", thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
+    g_assert_nonnull(session);
+    return session;
+}
+
 EbSessionFixture *
 eb_session_fixture_new(const char *dir, const char *settings, EbChatCaps caps)
 {
     EbSessionFixture *self = g_new0(EbSessionFixture, 1);
+    self->outcomes = g_ptr_array_new_with_free_func(g_free);
     self->fail_state = self->kill_state = -1;
     self->dir = dir != NULL ? g_strdup(dir) : eb_test_temp_dir("session");
     g_autofree char *projects = g_build_filename(self->dir, "projects", NULL);
@@ -131,6 +166,12 @@ eb_session_fixture_new(const char *dir, const char *settings, EbChatCaps caps)
         "[agent.hang]\ncommand = [\"test-agent\", \"hang-start\"]\ndialects = [\"openai\"]\n"
         "start_timeout = \"1s\"\n"
         "[agent.forgetful]\ncommand = [\"test-agent\", \"no-load\"]\ndialects = [\"openai\"]\n"
+        "[agent.rich]\ncommand = [\"test-agent\", \"rich\"]\ndialects = [\"openai\"]\n"
+        "[agent.stubborn]\ncommand = [\"test-agent\", \"stubborn\"]\ndialects = [\"openai\"]\n"
+        "[agent.legacy]\ncommand = [\"test-agent\", \"legacy\"]\ndialects = [\"openai\"]\n"
+        "[agent.banner]\ncommand = [\"test-agent\", \"banner\"]\ndialects = [\"openai\"]\n"
+        "[agent.endless]\ncommand = [\"test-agent\", \"endless\"]\ndialects = [\"openai\"]\n"
+        "start_timeout = \"20s\"\n"
         "[agent.big]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\nmin_memory = \"4GiB\"\n"
         "[agent.foreign]\ncommand = [\"test-agent\"]\ndialects = [\"gemini\"]\n",
         state, projects, settings != NULL ? settings : "");
@@ -165,6 +206,7 @@ eb_session_fixture_try_open(EbSessionFixture *self, GError **error)
     if (self->manager == NULL)
         return FALSE;
     g_signal_connect(self->manager, "turn-ended", G_CALLBACK(on_turn_ended), self);
+    g_signal_connect(self->manager, "prompt-outcome", G_CALLBACK(on_outcome), self);
     g_signal_connect(self->manager, "session-ended", G_CALLBACK(on_session_ended), self);
     eb_session_manager_attach_transport(self->manager, "fake", EB_CHAT_TRANSPORT(self->chat));
     return TRUE;
@@ -198,6 +240,7 @@ eb_session_fixture_free(EbSessionFixture *self)
 {
     if (self->manager != NULL)
         eb_session_fixture_close(self);
+    g_ptr_array_unref(self->outcomes);
     g_object_unref(self->config);
     g_object_unref(self->backend);
     g_object_unref(self->chat);

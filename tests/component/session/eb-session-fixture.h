@@ -19,6 +19,7 @@ typedef struct {
     guint turns_ended, sessions_ended;
     char *stop_reason, *end_reason;
     GError *turn_error, *end_error;
+    GPtrArray *outcomes; /* (element-type utf8) "message-1 working": of every prompt, in the order told */
     /* failures to provoke */
     int fail_state; /* EbLaunchState, -1 = none */
     int kill_state; /* likewise: SIGKILL for this very process */
@@ -37,6 +38,10 @@ void eb_session_fixture_free(EbSessionFixture *self);
 void eb_session_fixture_turn(EbSessionFixture *self, const char *thread, const char *text, const char *extra);
 void eb_session_fixture_wait_turns(EbSessionFixture *self, guint turns);
 void eb_session_fixture_wait_ended(EbSessionFixture *self, guint sessions);
+/** eb_session_fixture_outcomes: (transfer full): "waiting working done": of @message ("message-1") */
+char *eb_session_fixture_outcomes(EbSessionFixture *self, const char *message);
+/** eb_session_fixture_live: (transfer none): the live session of @thread. */
+EbSession *eb_session_fixture_live(EbSessionFixture *self, const char *thread);
 /** eb_session_fixture_assert_nothing: no guest, session directory, socket, row, or lock of a project is left. */
 void eb_session_fixture_assert_nothing(EbSessionFixture *self);
 guint eb_session_fixture_count_dirs(EbSessionFixture *self);

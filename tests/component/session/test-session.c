@@ -366,7 +366,8 @@ test_waiting_prompt_survives(void)
     eb_session_fixture_open(f);
     eb_session_fixture_turn(f, "b", "say first", NULL);
     eb_fake_chat_say(f->chat, "a", "wait", NULL);
-    while (f->backend->launched < 2 || eb_admission_get_held(f->manager->parts->turns) == 0)
+    while (f->backend->launched < 2 || eb_session_manager_find_live(f->manager, "fake", "a") == NULL ||
+           eb_session_get_state(eb_session_manager_find_live(f->manager, "fake", "a")) != EB_SESSION_WORKING)
         g_main_context_iteration(NULL, TRUE);
     eb_fake_chat_say(f->chat, "b", "say later", NULL);
     while (eb_admission_get_waiting(f->manager->parts->turns) == 0)
