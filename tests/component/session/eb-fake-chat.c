@@ -132,12 +132,15 @@ ask_async(EbChatTransport *transport, EbChatQuestion *question, guint timeout_ms
     g_assert_true((ask != NULL) == (question->message_id != NULL));
     if (ask == NULL) {
         ask = g_new0(EbFakeAsk, 1);
-        ask->message = g_strdup_printf("ask-%u", ++self->asked);
+        ask->message = g_strdup_printf("ask-%u", self->asks->len + 1);
+        self->asked++;
         ask->question = g_strdup(question->id);
         ask->live = TRUE;
         g_ptr_array_add(self->asks, ask);
         g_signal_emit_by_name(self, "asked", question->id, ask->message);
     } else {
+        if (ask->question == NULL)
+            ask->question = g_strdup(question->id);
         g_assert_cmpstr(ask->question, ==, question->id);
         g_assert_true(ask->live);
         self->taken_up++;
@@ -164,6 +167,15 @@ ask_finish(EbChatTransport *transport, GAsyncResult *result, char **answered_by,
     if (answered_by != NULL && choice != NULL)
         *answered_by = g_strdup(g_task_get_task_data(G_TASK(result)));
     return choice;
+}
+
+void
+eb_fake_chat_show_before(EbFakeChat *self, const char *message)
+{
+    EbFakeAsk *ask = g_new0(EbFakeAsk, 1);
+    ask->message = g_strdup(message);
+    ask->live = TRUE;
+    g_ptr_array_add(self->asks, ask);
 }
 
 guint

@@ -45,6 +45,8 @@ char *eb_fake_chat_said(EbFakeChat *self, EbChatPostKind kind);
 guint eb_fake_chat_count(EbFakeChat *self, EbChatPostKind kind);
 /** eb_fake_chat_last: (transfer none) (nullable) */
 EbChatPost *eb_fake_chat_last(EbFakeChat *self, EbChatPostKind kind);
+/** eb_fake_chat_show_before: an earlier process has shown a question as @message; its id is learnt when it is taken up. */
+void eb_fake_chat_show_before(EbFakeChat *self, const char *message);
 /** eb_fake_chat_open_asks: questions that wait for an answer. */
 guint eb_fake_chat_open_asks(EbFakeChat *self);
 /** eb_fake_chat_ask: (transfer none): the one shown @index-th; eb_fake_chat_press: TRUE when it was taken. */
