@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/render/eb-renderer.h"
 
+#include "core/acp/eb-acp-types.h"
 #include "core/render/eb-diff.h"
+#include "core/render/eb-text-fence.h"
 
 #include <string.h>
 
@@ -65,11 +67,21 @@ cut(char *text, gsize max)
     return result;
 }
 
+/* Masked. A secret that was cut at a bound ends behind the mark of the cut no more than at the end of a text. */
+static char *
+mask(EbRenderer *self, const char *text)
+{
+    if (!g_str_has_suffix(text, EB_ACP_CUT_MARK))
+        return eb_redact_set_mask(self->secrets, text, -1);
+    g_autofree char *masked = eb_redact_set_mask(self->secrets, text, (gssize)(strlen(text) - strlen(EB_ACP_CUT_MARK)));
+    return g_strconcat(masked, EB_ACP_CUT_MARK, NULL);
+}
+
 /* Masked, on one line, without control characters, cut. */
 static char *
 one_line(EbRenderer *self, const char *text, gsize max)
 {
-    g_autofree char *masked = eb_redact_set_mask(self->secrets, text != NULL ? text : "", -1);
+    g_autofree char *masked = mask(self, text != NULL ? text : "");
     g_autofree char *valid = g_utf8_make_valid(masked, -1);
     g_autoptr(GString) out = g_string_sized_new(strlen(valid));
     gboolean space = FALSE;
@@ -130,7 +142,7 @@ eb_renderer_tool_data(EbRenderer *self, const EbAcpTool *tool)
     gboolean over = g_strcmp0(tool->status, "failed") == 0 || g_strcmp0(tool->status, "completed") == 0;
     if (tool->output != NULL && over) {
         g_autofree char *valid = g_utf8_make_valid(tool->output, -1);
-        g_autofree char *output = cut(eb_redact_set_mask(self->secrets, valid, -1), MAX_OUTPUT_BYTES);
+        g_autofree char *output = cut(mask(self, valid), MAX_OUTPUT_BYTES);
         json_object_set_string_member(data, "output", output);
     }
     return data;
@@ -182,21 +194,14 @@ eb_renderer_diff_post(EbRenderer *self, const EbAcpDiff *diff)
 {
     guint added = 0;
     guint removed = 0;
-    g_autofree char *before = diff->old_text != NULL ? eb_redact_set_mask(self->secrets, diff->old_text, -1) : NULL;
-    g_autofree char *after = eb_redact_set_mask(self->secrets, diff->new_text != NULL ? diff->new_text : "", -1);
+    g_autofree char *before = diff->old_text != NULL ? mask(self, diff->old_text) : NULL;
+    g_autofree char *after = mask(self, diff->new_text != NULL ? diff->new_text : "");
     g_autofree char *raw = eb_diff_unified(before, after, NULL, &added, &removed);
     if (added == 0 && removed == 0)
         return NULL;
     g_autofree char *text = g_utf8_make_valid(raw, -1);
     g_autofree char *path = one_line(self, diff->path, MAX_TITLE_BYTES);
-    /* A fence longer than any in the text, so that the text cannot end it. */
-    guint fence = 3;
-    for (const char *at = strstr(text, "```"); at != NULL; at = strstr(at, "```")) {
-        guint run = (guint)strspn(at, "`");
-        fence = MAX(fence, run + 1);
-        at += run;
-    }
-    g_autofree char *marks = g_strnfill(MIN(fence, 16), '`');
+    g_autofree char *marks = eb_text_fence_marks(text);
     g_autofree char *shown = g_strdup_printf("`%s` +%u −%u\n%sdiff\n%s%s", path, added, removed, marks, text, marks);
     EbChatPost *post = eb_chat_post_new(self->thread, EB_CHAT_POST_DIFF, shown);
     post->final = TRUE;
