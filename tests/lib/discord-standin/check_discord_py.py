@@ -8,11 +8,8 @@ Prints TAP.
 """
 
 import asyncio
-import json
 import os
-import subprocess
 import sys
-import urllib.request
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # what Debian's packages are for
 
@@ -25,38 +22,10 @@ except ImportError:
     print("1..0 # SKIP python3-discord is not installed")
     sys.exit(0)
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from standin import STEP, Checks, Standin  # noqa: E402
+
 TOKEN = "mock-discord-py"
-STEP = 30
-
-
-class Standin:
-    def __init__(self, program):
-        self.process = subprocess.Popen([program, "--token", TOKEN], stdout=subprocess.PIPE, text=True)
-        self.where = json.loads(self.process.stdout.readline())
-
-    def call(self, verb, **args):
-        request = urllib.request.Request(self.where["control"] + verb, json.dumps(args).encode())
-        with urllib.request.urlopen(request, timeout=STEP) as answer:
-            return json.load(answer)
-
-    def wait(self, verb, count=1, **args):
-        result = self.call("wait", **{"for": verb, "with": args, "count": count, "timeout_ms": STEP * 1000})
-        assert result["ok"], (verb, args, result)
-        return result["items"]
-
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(10)
-
-
-class Checks:
-    def __init__(self):
-        self.number = self.failed = 0
-
-    def ok(self, value, name):
-        self.number += 1
-        self.failed += not value
-        print(f"{'ok' if value else 'not ok'} {self.number} - {name}", flush=True)
 
 
 class Button(discord.ui.View):
@@ -140,7 +109,7 @@ async def session(standin, checks):
 
 
 def main():
-    standin = Standin(sys.argv[1])
+    standin = Standin(sys.argv[1], TOKEN)
     checks = Checks()
     try:
         asyncio.run(asyncio.wait_for(session(standin, checks), 4 * STEP))
@@ -148,8 +117,7 @@ def main():
         checks.ok(False, f"it went on to the end: {error!r}")
         print(f"# {standin.call('refusals')['items']}\n# {standin.call('gateway')['items']}")
     checks.ok(standin.stop() == 0, "the stand-in ends with SIGTERM")
-    print(f"1..{checks.number}")
-    return 1 if checks.failed else 0
+    return checks.end()
 
 
 if __name__ == "__main__":
