@@ -68,8 +68,8 @@ on_next(GObject *source, GAsyncResult *result, gpointer user_data)
     GError *error = NULL;
     g_autoptr(GSocketAddress) address = g_socket_address_enumerator_next_finish(self->inner, result, &error);
     if (address != NULL && !passes(self, address)) {
-        g_socket_address_enumerator_next_async(self->inner, g_task_get_cancellable(task), on_next,
-                                               g_steal_pointer(&task));
+        GCancellable *cancellable = g_task_get_cancellable(task);
+        g_socket_address_enumerator_next_async(self->inner, cancellable, on_next, g_steal_pointer(&task));
         return;
     }
     if (address == NULL && error == NULL)

@@ -41,7 +41,8 @@ split_url(const char *url, const char *scheme, UrlParts *parts)
     if (length > MAX_URL || !g_str_has_prefix(url, scheme))
         return FALSE;
     for (gsize i = 0; i < length; i++)
-        if (url[i] <= ' ' || url[i] >= 0x7f || strchr("\\#\"<>^`{|}", url[i]) != NULL)
+        if (url[i] <= ' ' || url[i] >= 0x7f || strchr("\\#\"<>^`{|}", url[i]) != NULL ||
+            (url[i] == '%' && !(g_ascii_isxdigit(url[i + 1]) && g_ascii_isxdigit(url[i + 2]))))
             return FALSE;
     parts->host = url + strlen(scheme);
     if (parts->host[0] == '[')

@@ -103,7 +103,11 @@ on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHa
         g_io_stream_close(stream, NULL, NULL);
         return;
     }
+    if (answer != NULL && answer->chunked)
+        soup_message_headers_set_encoding(headers, SOUP_ENCODING_CHUNKED);
     soup_server_message_set_response(message, "application/json", SOUP_MEMORY_COPY, body, strlen(body));
+    if (answer != NULL && answer->chunked)
+        soup_message_body_complete(soup_server_message_get_response_body(message));
 }
 
 ScriptedServer *

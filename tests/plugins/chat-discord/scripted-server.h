@@ -14,6 +14,7 @@ typedef struct {
     const char *headers; /* (nullable): "Name: value" lines */
     const char *body;    /* (nullable): NULL = {} */
     gboolean hang;       /* never answered */
+    gboolean chunked;    /* the length of the body is not announced */
     gboolean cut;        /* the body is shorter than announced: the connection ends in the middle of it */
 } ScriptedAnswer;
 

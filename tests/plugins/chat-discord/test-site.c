@@ -297,6 +297,8 @@ test_attachment(void)
                                            "https://cdn.discordapp.com:8443/x",
                                            "https://cdn.discordapp.com./x",
                                            "https://cdn.discordapp.com.evil.com/x",
+                                           "https://cdn.discordapp.com/%zz",
+                                           "https://cdn.discordapp.com/%2",
                                            "https://evil.com/cdn.discordapp.com",
                                            "https://x.cdn.discordapp.com/x",
                                            "https://u@cdn.discordapp.com/x",
