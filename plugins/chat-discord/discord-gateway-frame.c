@@ -16,10 +16,16 @@ typedef struct {
     gsize length;
 } Span;
 
+static gboolean
+is_space(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
 static void
 skip_space(Cursor *cursor)
 {
-    while (cursor->at < cursor->end && strchr(" \t\r\n", *cursor->at) != NULL && *cursor->at != '\0')
+    while (cursor->at < cursor->end && is_space(*cursor->at))
         cursor->at++;
 }
 
@@ -66,7 +72,7 @@ skip_value(Cursor *cursor)
         } else if (depth > 0) {
             cursor->at++;
             continue;
-        } else if (strchr(", \t\r\n", byte) != NULL) {
+        } else if (byte == ',' || is_space(byte)) {
             break;
         } else {
             cursor->at++;
@@ -178,18 +184,39 @@ discord_gateway_frame_parse(const char *text, const DiscordGatewayFrame *frame)
     return eb_json_parse(text + frame->data_at, frame->data_length, &limits, NULL);
 }
 
-gboolean
-discord_gateway_frame_peek(const char *text, const DiscordGatewayFrame *frame, const char *member, char *buffer,
-                           gsize size)
+/* @prefix: NULL, or the member that the object at @cursor is. */
+static void
+peek(Cursor cursor, const char *prefix, DiscordPeek *peeks, gsize n_peeks)
 {
-    Cursor cursor = {text + frame->data_at, text + frame->data_at + frame->data_length};
+    gsize prefix_length = prefix != NULL ? strlen(prefix) : 0;
     Span key, value;
 
     if (!enter_object(&cursor))
-        return FALSE;
+        return;
     while (next_member(&cursor, &key, &value)) {
-        if (span_is(key, member))
-            return span_text(value, buffer, size);
+        gboolean entered = FALSE;
+        for (gsize i = 0; i < n_peeks; i++) {
+            const char *member = peeks[i].member;
+            if (prefix != NULL && (strncmp(member, prefix, prefix_length) != 0 || member[prefix_length] != '.'))
+                continue;
+            member += prefix != NULL ? prefix_length + 1 : 0;
+            if (strncmp(member, key.start, key.length) != 0)
+                continue;
+            if (member[key.length] == '\0' && !span_text(value, peeks[i].text, sizeof peeks[i].text)) {
+                peeks[i].text[0] = '\0';
+            } else if (member[key.length] == '.' && prefix == NULL && !entered) {
+                g_autofree char *name = g_strndup(key.start, key.length);
+                entered = TRUE;
+                peek((Cursor){value.start, value.start + value.length}, name, peeks, n_peeks);
+            }
+        }
     }
-    return FALSE;
+}
+
+void
+discord_gateway_frame_peek(const char *text, const DiscordGatewayFrame *frame, DiscordPeek *peeks, gsize n_peeks)
+{
+    for (gsize i = 0; i < n_peeks; i++)
+        peeks[i].text[0] = '\0';
+    peek((Cursor){text + frame->data_at, text + frame->data_at + frame->data_length}, NULL, peeks, n_peeks);
 }

@@ -33,11 +33,16 @@ gboolean discord_gateway_frame_read(const char *text, gsize length, DiscordGatew
 /** discord_gateway_frame_parse: (transfer full) (nullable): "d" of the @text that @frame was read from. */
 JsonNode *discord_gateway_frame_parse(const char *text, const DiscordGatewayFrame *frame);
 
+/** DiscordPeek: one string that is looked for in an event's data. */
+typedef struct {
+    const char *member; /* "channel_id", or "author.id" of an object in it */
+    char text[64];      /* "": there is none, it has escapes, or is longer */
+} DiscordPeek;
+
 /**
- * discord_gateway_frame_peek: a string that stands in "d" itself, without parsing it; FALSE when there is none, it has
- * escapes or does not fit into @buffer.
+ * discord_gateway_frame_peek: looks for @n_peeks strings in "d" without parsing it, in one go. For what decides whether
+ * it is parsed at all.
  */
-gboolean discord_gateway_frame_peek(const char *text, const DiscordGatewayFrame *frame, const char *member,
-                                    char *buffer, gsize size);
+void discord_gateway_frame_peek(const char *text, const DiscordGatewayFrame *frame, DiscordPeek *peeks, gsize n_peeks);
 
 G_END_DECLS

@@ -17,6 +17,11 @@
 /* Connections that say goodbye; libsoup gives each 5 s. */
 #define CLOSING_MAX 8
 
+struct _DiscordGatewayEvent {
+    const char *text;
+    const DiscordGatewayFrame *frame;
+};
+
 struct _DiscordGateway {
     GObject parent_instance;
     const DiscordSite *site;
@@ -34,7 +39,9 @@ struct _DiscordGateway {
     GPtrArray *closing;           /* (element-type DiscordGatewaySocket), at most CLOSING_MAX */
     GCancellable *cancellable;    /* (owned): of asking and loading */
 
-    GSource *timer; /* (owned): when the state is due */
+    GSource *timer;              /* (owned): when the state is due */
+    DiscordGatewayFilter filter; /* (nullable) */
+    gpointer filter_data;
     DiscordGatewayQueue queue;
     gboolean full;
     GSource *teller; /* (owned): tells what is queued; never ready when it is empty */
@@ -204,12 +211,25 @@ on_save_due(gpointer user_data)
 
 /* --- telling --- */
 
+/* (transfer full) (nullable): the data of an event that somebody wants. */
+static JsonNode *
+decode(DiscordGateway *self, const DiscordGatewayItem *item)
+{
+    const char *text = item->payload != NULL ? g_bytes_get_data(item->payload, NULL) : NULL;
+    const DiscordGatewayEvent event = {text, &item->frame};
+
+    if (item->tell != DISCORD_GATEWAY_TELL_EVENT && item->tell != DISCORD_GATEWAY_TELL_READY)
+        return NULL;
+    if (item->tell == DISCORD_GATEWAY_TELL_EVENT && self->filter != NULL &&
+        !self->filter(item->frame.type, &event, self->filter_data))
+        return NULL;
+    return discord_gateway_frame_parse(text, &item->frame);
+}
+
 static void
 tell(DiscordGateway *self, DiscordGatewayItem *item)
 {
-    const char *text = item->payload != NULL ? g_bytes_get_data(item->payload, NULL) : NULL;
-    gboolean parse = item->tell == DISCORD_GATEWAY_TELL_EVENT || item->tell == DISCORD_GATEWAY_TELL_READY;
-    g_autoptr(JsonNode) node = parse ? discord_gateway_frame_parse(text, &item->frame) : NULL;
+    g_autoptr(JsonNode) node = decode(self, item);
     JsonObject *data = eb_json_node_object(node);
 
     switch (item->tell) {
@@ -628,6 +648,19 @@ discord_gateway_stop_finish(DiscordGateway *self, GAsyncResult *result, GError *
 {
     g_return_val_if_fail(g_task_is_valid(result, self), FALSE);
     return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+void
+discord_gateway_set_filter(DiscordGateway *self, DiscordGatewayFilter filter, gpointer user_data)
+{
+    self->filter = filter;
+    self->filter_data = user_data;
+}
+
+void
+discord_gateway_event_peek(const DiscordGatewayEvent *event, DiscordPeek *peeks, gsize n_peeks)
+{
+    discord_gateway_frame_peek(event->text, event->frame, peeks, n_peeks);
 }
 
 gboolean

@@ -32,13 +32,16 @@ static void
 check_frame(const char *text, gsize length)
 {
     DiscordGatewayFrame frame;
-    char buffer[24];
+    DiscordPeek peeks[] = {{"channel_id", ""}, {"author.id", ""}};
     if (!discord_gateway_frame_read(text, length, &frame, NULL))
         return;
     g_assert_cmpuint(frame.data_at + frame.data_length, <=, length);
     g_autoptr(JsonNode) node = discord_gateway_frame_parse(text, &frame);
     g_assert_true((node != NULL) == (frame.data_length > 0));
-    if (discord_gateway_frame_peek(text, &frame, "channel_id", buffer, sizeof buffer))
+    discord_gateway_frame_peek(text, &frame, peeks, G_N_ELEMENTS(peeks));
+    if (peeks[0].text[0] != '\0')
+        g_assert_nonnull(eb_json_get_string(eb_json_node_object(node), "channel_id"));
+    if (peeks[1].text[0] != '\0')
         g_assert_nonnull(eb_json_node_object(node));
 }
 

@@ -181,7 +181,9 @@ test_frame(void)
         "\"channel_id\":\"333\",\"e\":\"a\\u0041\"}, \"op\":0 }";
     g_autoptr(GError) error = NULL;
     DiscordGatewayFrame frame;
-    char buffer[8];
+    DiscordPeek peeks[] = {{"channel_id", "x"}, {"x.channel_id", "x"},  {"e", "x"},
+                           {"content", "x"},    {"none", "x"},          {"x", "x"},
+                           {"x.none", "x"},     {"x.channel_id.y", "x"}};
 
     g_assert_true(discord_gateway_frame_read(text, strlen(text), &frame, &error));
     g_assert_cmpint(frame.op, ==, 0);
@@ -190,16 +192,16 @@ test_frame(void)
     g_autoptr(JsonNode) data = discord_gateway_frame_parse(text, &frame);
     g_assert_cmpstr(eb_json_get_string(eb_json_node_object(data), "channel_id"), ==, "333");
     g_assert_cmpstr(eb_json_get_string(eb_json_node_object(data), "e"), ==, "aA");
-    g_assert_true(discord_gateway_frame_peek(text, &frame, "channel_id", buffer, sizeof buffer));
-    g_assert_cmpstr(buffer, ==, "333");
-    g_assert_false(discord_gateway_frame_peek(text, &frame, "channel_id", buffer, 3));
-    g_assert_false(discord_gateway_frame_peek(text, &frame, "e", buffer, sizeof buffer));
-    g_assert_false(discord_gateway_frame_peek(text, &frame, "content", buffer, sizeof buffer));
-    g_assert_false(discord_gateway_frame_peek(text, &frame, "none", buffer, sizeof buffer));
+    discord_gateway_frame_peek(text, &frame, peeks, G_N_ELEMENTS(peeks));
+    g_assert_cmpstr(peeks[0].text, ==, "333");
+    g_assert_cmpstr(peeks[1].text, ==, "2");
+    for (gsize i = 2; i < G_N_ELEMENTS(peeks); i++)
+        g_assert_cmpstr(peeks[i].text, ==, "");
 
     g_assert_true(discord_gateway_frame_read("{\"op\":3}", 8, &frame, &error));
     g_assert_null(discord_gateway_frame_parse("{\"op\":3}", &frame));
-    g_assert_false(discord_gateway_frame_peek("{\"op\":3}", &frame, "channel_id", buffer, sizeof buffer));
+    discord_gateway_frame_peek("{\"op\":3}", &frame, peeks, G_N_ELEMENTS(peeks));
+    g_assert_cmpstr(peeks[0].text, ==, "");
     g_assert_cmpint(frame.seq, ==, -1);
     g_assert_cmpstr(frame.type, ==, "");
 

@@ -396,6 +396,37 @@ test_odd_files(void)
     }
 }
 
+static gboolean
+wants(const char *type, const DiscordGatewayEvent *event, gpointer user_data)
+{
+    DiscordPeek peeks[] = {{"content", ""}, {"author.id", ""}};
+    discord_gateway_event_peek(event, peeks, G_N_ELEMENTS(peeks));
+    return g_str_equal(type, "WANTED") && g_str_equal(peeks[0].text, "yes") && peeks[1].text[0] == '\0';
+}
+
+/* What nobody wants is left out, and counts as handled. */
+static void
+test_filter(void)
+{
+    g_autoptr(GatewayPeer) peer = gateway_peer_new();
+
+    gateway_peer_make(peer, NULL);
+    discord_gateway_set_filter(peer->gateway, wants, NULL);
+    discord_gateway_start(peer->gateway);
+    gateway_peer_wait_received(peer, 1);
+    gateway_peer_ready(peer);
+    gateway_peer_event(peer, 2, "WANTED", "yes");
+    gateway_peer_event(peer, 3, "WANTED", "no");
+    gateway_peer_event(peer, 4, "UNWANTED", "yes");
+    gateway_peer_event(peer, 5, "WANTED", "yes");
+    gateway_peer_send(peer,
+                      "{\"op\":0,\"t\":\"WANTED\",\"s\":6,\"d\":{\"content\":\"yes\",\"author\":{\"id\":\"1\"}}}");
+    gateway_peer_wait_told(peer, "ready-0 WANTED WANTED");
+    gateway_peer_cut(peer);
+    gateway_peer_wait_told(peer, "down");
+    expect_resume(peer, 2, 6);
+}
+
 /* More at once than is taken: closed and resumed as often as needed; every event once, in order. */
 static void
 test_flood(void)
@@ -526,6 +557,7 @@ main(int argc, char **argv)
     g_test_add_func("/discord/gateway/restart", test_restart);
     g_test_add_func("/discord/gateway/killed", test_killed);
     g_test_add_func("/discord/gateway/odd-files", test_odd_files);
+    g_test_add_func("/discord/gateway/filter", test_filter);
     g_test_add_func("/discord/gateway/flood", test_flood);
     g_test_add_func("/discord/gateway/slow-handler", test_slow_handler);
     g_test_add_func("/discord/gateway/stop-any-time", test_stop_any_time);
