@@ -201,15 +201,24 @@ discord_interactions_set_times(DiscordInteractions *self, guint silence_ms, guin
 
 /* --- requests --- */
 
+/* A body that notifies nobody: every one of ours, since Discord reads a text anew each time. */
 static JsonObject *
-make_content(const char *text, int flags)
+make_body(void)
 {
-    g_autofree char *cut = discord_clean_cut(text, MAX_CONTENT);
     JsonObject *body = json_object_new();
     JsonObject *mentions = json_object_new();
 
     json_object_set_array_member(mentions, "parse", json_array_new());
     json_object_set_object_member(body, "allowed_mentions", mentions);
+    return body;
+}
+
+static JsonObject *
+make_content(const char *text, int flags)
+{
+    g_autofree char *cut = discord_clean_cut(text, MAX_CONTENT);
+    JsonObject *body = make_body();
+
     json_object_set_string_member(body, "content", cut);
     if (flags != 0)
         json_object_set_int_member(body, "flags", flags);
@@ -546,7 +555,7 @@ press_step(PressCall *press)
     if (!press->failed && press->result == DISCORD_PRESS_REFUSED)
         send_and_forget(self, follow_up_request(press->what, make_content(TEXT_REFUSED, EPHEMERAL)), "a refusal");
     if (!press->failed && press->result == DISCORD_PRESS_CLOSED) {
-        JsonObject *bare = json_object_new();
+        JsonObject *bare = make_body();
         json_object_set_array_member(bare, "components", json_array_new());
         send_and_forget(self, edit_request(press->what, bare), "that a question is closed");
         send_and_forget(self, follow_up_request(press->what, make_content(TEXT_CLOSED, EPHEMERAL)),
