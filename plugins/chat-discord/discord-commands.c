@@ -243,6 +243,7 @@ discord_commands_register_async(DiscordRest *rest, const char *application_id, c
     Registration *self;
 
     g_task_set_source_tag(task, discord_commands_register_async);
+    g_task_set_check_cancellable(task, FALSE); /* the request that was cancelled says so in our words */
     if (wanted == NULL) {
         g_task_return_error(task, error);
         return;

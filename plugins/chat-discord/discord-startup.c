@@ -289,6 +289,7 @@ discord_startup_check_until_async(DiscordRest *rest, const char *channel_id, Dis
     Check *self = g_new0(Check, 1);
 
     g_task_set_source_tag(task, discord_startup_check_async);
+    g_task_set_check_cancellable(task, FALSE); /* the request that was cancelled says so in our words */
     self->rest = g_object_ref(rest);
     self->channel_id = g_strdup(channel_id);
     self->last = last;
