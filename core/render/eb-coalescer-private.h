@@ -51,7 +51,7 @@ void eb_coalescer_enqueue(EbCoalescer *self, EbChatPost *post);
 void eb_coalescer_enqueue_live(EbCoalescer *self, EbLive *live);
 /** eb_coalescer_shape: @post: (transfer full): made into messages for people. */
 void eb_coalescer_shape(EbCoalescer *self, EbChatPost *post);
-/** eb_coalescer_shape_end: what grows is complete. */
+/** eb_coalescer_shape_end: what grows is complete, and nothing is waited for any more. */
 void eb_coalescer_shape_end(EbCoalescer *self);
 /** eb_coalescer_repeats_tool: a transport that cannot change a post hears of a tool once, and again when it failed. */
 gboolean eb_coalescer_repeats_tool(EbCoalescer *self, const EbChatPost *post);

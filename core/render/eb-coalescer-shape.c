@@ -63,8 +63,8 @@ close_tools(EbCoalescer *self)
         eb_live_unref(g_queue_pop_head(&self->running));
 }
 
-void
-eb_coalescer_shape_end(EbCoalescer *self)
+static void
+close_all(EbCoalescer *self)
 {
     close_text(self);
     close_tools(self);
@@ -325,7 +325,7 @@ shape_wait(EbCoalescer *self, const EbChatPost *post)
     if (!g_hash_table_contains(self->waits, key)) {
         if (g_hash_table_size(self->waits) >= MAX_WAITS)
             end_waits(self);
-        eb_coalescer_shape_end(self);
+        close_all(self);
         g_hash_table_add(self->waits, g_strdup(key));
     }
     shape_words(self, post, post->text, key, FALSE);
@@ -345,7 +345,7 @@ shape_stage(EbCoalescer *self, const EbChatPost *post)
     if (!ready && !can(self, EB_CHAT_CAP_EDIT))
         return;
     if (!self->staged) {
-        eb_coalescer_shape_end(self);
+        close_all(self);
         self->stages++;
     }
     self->staged = !ready;
@@ -364,11 +364,19 @@ end_stage(EbCoalescer *self)
     retract(self, key);
 }
 
+void
+eb_coalescer_shape_end(EbCoalescer *self)
+{
+    close_all(self);
+    end_waits(self);
+    end_stage(self);
+}
+
 static void
 shape_plan(EbCoalescer *self, const EbChatPost *post)
 {
     if (!self->planned) {
-        eb_coalescer_shape_end(self);
+        close_all(self);
         self->plans++;
     } else if (!can(self, EB_CHAT_CAP_EDIT)) {
         return;
@@ -469,7 +477,7 @@ eb_coalescer_shape(EbCoalescer *self, EbChatPost *owned)
     else if (post->kind == EB_CHAT_POST_PLAN)
         shape_plan(self, post);
     else {
-        eb_coalescer_shape_end(self);
+        close_all(self);
         if (post->files != NULL && post->files->len > 0)
             shape_files(self, post);
         else

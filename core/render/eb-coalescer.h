@@ -30,7 +30,10 @@ G_DECLARE_FINAL_TYPE(EbCoalescer, eb_coalescer, EB, COALESCER, GObject)
 EbCoalescer *eb_coalescer_new(EbChatTransport *transport);
 /** eb_coalescer_push: @post: (transfer full) */
 void eb_coalescer_push(EbCoalescer *self, EbChatPost *post);
-/** eb_coalescer_flush_async: done when everything pushed so far was given to the transport, or at the deadline. */
+/**
+ * eb_coalescer_flush_async: at the end of a turn or a session: done when everything pushed so far was given to the
+ * transport, or at the deadline. What only told of waiting or of a start under way is taken away.
+ */
 void eb_coalescer_flush_async(EbCoalescer *self, guint deadline_ms, GAsyncReadyCallback callback, gpointer user_data);
 gboolean eb_coalescer_flush_finish(EbCoalescer *self, GAsyncResult *result, GError **error);
 /** eb_coalescer_get_queued: posts that wait. */

@@ -70,7 +70,7 @@ run_length(const char *line, gsize length, gsize at)
 static gsize
 trimmed(const char *line, gsize length)
 {
-    while (length > 0 && g_ascii_isspace(line[length - 1]))
+    while (length > 0 && strchr(" \t\r\n", line[length - 1]) != NULL)
         length--;
     return length;
 }

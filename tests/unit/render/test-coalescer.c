@@ -88,6 +88,22 @@ tool(Fixture *f, const char *key, const char *text, const char *status, const ch
     eb_coalescer_push(f->coalescer, post);
 }
 
+static gboolean
+is_quiet(gpointer data)
+{
+    Fixture *f = data;
+    return eb_coalescer_get_queued(f->coalescer) == 0 && f->chat->in_flight == 0;
+}
+
+/* As assert_screen(), in the middle of a turn. */
+static void
+assert_shown(Fixture *f, const char *expected)
+{
+    eb_test_run_until(is_quiet, f);
+    g_autofree char *screen = render_chat_screen(f->chat);
+    g_assert_cmpstr(screen, ==, expected);
+}
+
 static RenderMessage *
 message(Fixture *f, guint i)
 {
@@ -99,12 +115,6 @@ static gboolean
 has_messages(gpointer data)
 {
     return ((Fixture *)data)->chat->messages->len > 0;
-}
-
-static gboolean
-is_quiet(gpointer data)
-{
-    return eb_coalescer_get_queued(((Fixture *)data)->coalescer) == 0;
 }
 
 static void
@@ -337,24 +347,45 @@ test_stages(void)
     Fixture f;
     begin(&f, CHAT, 2000, 1);
     push(&f, EB_CHAT_POST_NOTICE, "waiting-session", "waiting for a free session, position 2", "{\"position\":2}");
-    flush(&f);
+    eb_test_run_until(is_quiet, &f);
     push(&f, EB_CHAT_POST_NOTICE, "waiting-session", "waiting for a free session, position 1", "{\"position\":1}");
-    assert_screen(&f, "waiting for a free session, position 1");
+    assert_shown(&f, "waiting for a free session, position 1");
     push(&f, EB_CHAT_POST_GUEST, "guest", "", "{\"state\":\"starting\",\"instance\":\"eb-1\",\"origin\":\"cold\"}");
-    assert_screen(&f, "starting a guest …");
+    assert_shown(&f, "starting a guest …");
     push(&f, EB_CHAT_POST_GUEST, "guest", "", "{\"state\":\"started\",\"ms\":3210}");
-    assert_screen(&f, "guest started in 3.2 s, starting the agent …");
+    assert_shown(&f, "guest started in 3.2 s, starting the agent …");
     push(&f, EB_CHAT_POST_READY, NULL, "",
          "{\"agent\":\"kage\",\"version\":\"1.2\",\"project\":\"demo\",\"model\":\"big-1\",\"ms\":5}");
     assert_screen(&f, "project `demo` | agent `kage 1.2` | model `big-1`");
     g_assert_cmpuint(f.chat->messages->len, ==, 2);
     /* A second guest in this thread has a message of its own; it is taken away when the start fails. */
     push(&f, EB_CHAT_POST_GUEST, "guest", "", "{\"state\":\"starting\"}");
-    flush(&f);
+    eb_test_run_until(is_quiet, &f);
     push(&f, EB_CHAT_POST_ERROR, NULL, "no memory is left", NULL);
     push(&f, EB_CHAT_POST_END, NULL, "failed: no memory is left",
          "{\"error\":\"no memory is left\",\"model\":\"big-1\"}");
     assert_screen(&f, "project `demo` | agent `kage 1.2` | model `big-1`|⚠️ no memory is left|failed | big-1");
+    end(&f);
+}
+
+static gboolean
+has_two_messages(gpointer data)
+{
+    return ((Fixture *)data)->chat->messages->len >= 2;
+}
+
+/* A session that ends while it waits, or starts, leaves nothing behind that says so. */
+static void
+test_end_while_waiting(void)
+{
+    Fixture f;
+    begin(&f, CHAT, 2000, 1);
+    push(&f, EB_CHAT_POST_NOTICE, "waiting-turn", "waiting for a free turn, position 1", "{\"position\":1}");
+    push(&f, EB_CHAT_POST_GUEST, "guest", "", "{\"state\":\"starting\"}");
+    push(&f, EB_CHAT_POST_NOTICE, "waiting-session", "waiting for a free session, position 1", "{\"position\":1}");
+    eb_test_run_until(has_two_messages, &f);
+    push(&f, EB_CHAT_POST_NOTICE, NULL, "the session was stopped", NULL);
+    assert_screen(&f, "the session was stopped");
     end(&f);
 }
 
@@ -573,6 +604,7 @@ main(int argc, char **argv)
     g_test_add_func("/coalescer/output-of-failure-is-cut", test_output_of_failure_is_cut);
     g_test_add_func("/coalescer/diff-is-one-message", test_diff_is_one_message);
     g_test_add_func("/coalescer/stages", test_stages);
+    g_test_add_func("/coalescer/end-while-waiting", test_end_while_waiting);
     g_test_add_func("/coalescer/over-before-it-is-shown", test_over_before_it_is_shown);
     g_test_add_func("/coalescer/plan", test_plan);
     g_test_add_func("/coalescer/hidden", test_hidden);
