@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* One line for each chat the service is in. */
+/* One line for each chat that tells how it is reached; a terminal does not. */
 static void
 print_transports(EbCli *cli, JsonArray *list)
 {
@@ -15,6 +15,8 @@ print_transports(EbCli *cli, JsonArray *list)
         const char *name = eb_json_get_string(transport, "name");
         const char *state = eb_json_get_string(transport, "state");
         const char *detail = eb_json_get_string(transport, "detail");
+        if (g_strcmp0(state, "quiet") == 0)
+            continue;
         eb_cli_print(cli, "%-14s %s: %s%s%s (for %" G_GINT64_FORMAT " s)\n", "chat", name, state,
                      detail != NULL ? ": " : "", detail != NULL ? detail : "",
                      eb_json_get_int(transport, "seconds", 0));

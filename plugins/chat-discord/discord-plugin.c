@@ -76,14 +76,15 @@ on_token(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GTask) task = user_data;
     DiscordPlugin *self = g_task_get_source_object(task);
     GError *error = NULL;
+    GCancellable *cancellable = g_task_get_cancellable(task);
     g_autoptr(EbSecret) token = eb_plugin_context_lookup_secret_finish(EB_PLUGIN_CONTEXT(source), result, &error);
 
     if (token == NULL) {
         g_task_return_error(task, error);
         return;
     }
-    discord_transport_start_async(self->transport, token, g_getenv(DISCORD_MOCK_ENV), g_task_get_cancellable(task),
-                                  on_started, g_steal_pointer(&task));
+    discord_transport_start_async(self->transport, token, g_getenv(DISCORD_MOCK_ENV), cancellable, on_started,
+                                  g_steal_pointer(&task));
 }
 
 static void

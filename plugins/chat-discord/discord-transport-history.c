@@ -12,7 +12,8 @@
 typedef struct {
     char *place;
     gboolean is_thread;
-    char *after; /* (nullable) */
+    gboolean backwards; /* from the newest on: nobody said where to begin */
+    char *from;         /* (nullable): id to go on from */
     guint max;
     guint pages;
     GPtrArray *messages; /* (element-type EbChatMessage) */
@@ -24,36 +25,63 @@ reading_free(gpointer data)
     Reading *reading = data;
 
     g_free(reading->place);
-    g_free(reading->after);
+    g_free(reading->from);
     g_clear_pointer(&reading->messages, g_ptr_array_unref);
     g_free(reading);
 }
 
 static void read_page(DiscordTransport *self, GTask *task);
 
-/* One page, the newest first as Discord gives it. (transfer full) (nullable): the id to go on after */
-static char *
-take_page(DiscordTransport *self, Reading *reading, JsonArray *page)
+static void
+take_message(DiscordTransport *self, Reading *reading, JsonObject *data)
 {
     DiscordListener listener = discord_transport_listener(self);
     DiscordPlace place = reading->is_thread ? DISCORD_PLACE_THREAD : DISCORD_PLACE_CHANNEL;
-    guint n = MIN(json_array_get_length(page), PAGE);
-    const char *last = NULL;
+    DiscordVerdict verdict;
+    EbChatMessage *message = discord_message_read(data, place, &listener, &verdict);
 
-    for (guint i = n; i > 0 && reading->messages->len < reading->max; i--) {
-        JsonObject *data = eb_json_array_object(page, i - 1);
+    if (message == NULL)
+        return;
+    message->replayed = TRUE;
+    g_ptr_array_add(reading->messages, message);
+}
+
+/* One page, the newest first as Discord gives it, in the order of the reading. FALSE: the id to go on from is the same. */
+static gboolean
+take_page(DiscordTransport *self, Reading *reading, JsonArray *page)
+{
+    guint n = MIN(json_array_get_length(page), PAGE);
+    g_autofree char *began = g_strdup(reading->from);
+
+    for (guint i = 0; i < n && reading->messages->len < reading->max; i++) {
+        JsonObject *data = eb_json_array_object(page, reading->backwards ? i : n - 1 - i);
         const char *id = eb_json_get_string(data, "id");
-        DiscordVerdict verdict;
-        if (!discord_is_snowflake(id) || (last != NULL && discord_snowflake_compare(id, last) <= 0))
+        int order = 0;
+        if (!discord_is_snowflake(id))
             continue;
-        last = id;
-        EbChatMessage *message = discord_message_read(data, place, &listener, &verdict);
-        if (message == NULL)
+        if (reading->from != NULL)
+            order = discord_snowflake_compare(id, reading->from);
+        if (reading->from != NULL && (reading->backwards ? order >= 0 : order <= 0))
             continue;
-        message->replayed = TRUE;
-        g_ptr_array_add(reading->messages, message);
+        g_free(reading->from);
+        reading->from = g_strdup(id);
+        take_message(self, reading, data);
     }
-    return g_strdup(last);
+    return g_strcmp0(began, reading->from) != 0;
+}
+
+/* Oldest first, whichever way they were read. @task: (transfer none) */
+static void
+finish_reading(Reading *reading, GTask *task)
+{
+    GPtrArray *messages = g_steal_pointer(&reading->messages);
+
+    for (guint i = 0; reading->backwards && i < messages->len / 2; i++) {
+        gpointer swap = messages->pdata[i];
+        messages->pdata[i] = messages->pdata[messages->len - 1 - i];
+        messages->pdata[messages->len - 1 - i] = swap;
+    }
+    g_task_return_pointer(task, messages, (GDestroyNotify)g_ptr_array_unref);
 }
 
 static void
@@ -73,16 +101,11 @@ on_page(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     JsonArray *page = json_node_get_array(node);
     gboolean full = json_array_get_length(page) >= PAGE;
-    g_autofree char *last = take_page(self, reading, page);
-    /* Without a place to begin, the newest were wanted, and there is but one page of them. */
-    if (!full || reading->after == NULL || last == NULL || reading->messages->len >= reading->max ||
-        ++reading->pages >= MAX_PAGES) {
-        g_task_return_pointer(task, g_steal_pointer(&reading->messages), (GDestroyNotify)g_ptr_array_unref);
-        return;
-    }
-    g_free(reading->after);
-    reading->after = g_steal_pointer(&last);
-    read_page(self, g_steal_pointer(&task));
+    gboolean further = take_page(self, reading, page);
+    if (full && further && reading->messages->len < reading->max && ++reading->pages < MAX_PAGES)
+        read_page(self, g_steal_pointer(&task));
+    else
+        finish_reading(reading, task);
 }
 
 /* @task: (transfer full) */
@@ -92,12 +115,13 @@ read_page(DiscordTransport *self, GTask *task)
     Reading *reading = g_task_get_task_data(task);
     DiscordRequest *request;
 
-    if (reading->after != NULL)
-        request = discord_request_new("GET", "/channels/{c}/messages", reading->place,
-                                      "/channels/%s/messages?after=%s&limit=%d", reading->place, reading->after, PAGE);
+    if (reading->from == NULL)
+        request = discord_request_new("GET", "/channels/{c}/messages", reading->place, "/channels/%s/messages?limit=%d",
+                                      reading->place, PAGE);
     else
-        request = discord_request_new("GET", "/channels/{c}/messages", reading->place, "/channels/%s/messages?limit=%u",
-                                      reading->place, CLAMP(reading->max, 1, PAGE));
+        request =
+            discord_request_new("GET", "/channels/{c}/messages", reading->place, "/channels/%s/messages?%s=%s&limit=%d",
+                                reading->place, reading->backwards ? "before" : "after", reading->from, PAGE);
     request->patience_ms = PATIENCE_MS;
     discord_rest_send_async(self->rest, request, g_task_get_cancellable(task), on_page, task);
 }
@@ -114,7 +138,8 @@ discord_transport_read_back_async(EbChatTransport *transport, const char *thread
     g_task_set_check_cancellable(task, FALSE);
     reading->place = g_strdup(discord_transport_place(self, thread));
     reading->is_thread = g_strcmp0(reading->place, self->config->channel_id) != 0;
-    reading->after = discord_is_snowflake(after_id) ? g_strdup(after_id) : NULL;
+    reading->from = discord_is_snowflake(after_id) ? g_strdup(after_id) : NULL;
+    reading->backwards = reading->from == NULL;
     reading->max = max;
     reading->messages = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
     g_task_set_task_data(task, reading, reading_free);

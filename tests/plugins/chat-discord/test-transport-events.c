@@ -192,6 +192,26 @@ test_kinds(Fixture *fixture, gconstpointer data)
                     "(forwarded message)\n> what he said");
 }
 
+/* Whoever has to be mentioned gets the words without the mention, in the channel alone. */
+static void
+test_mention(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *thread = fixture_thread(fixture, "talk");
+    g_autofree char *plain = fixture_say(fixture, NULL, "just talking");
+    g_autofree char *asked = fixture_say(fixture, NULL, "<@" DISCORD_STANDIN_APPLICATION "> do  it");
+    g_autofree char *inside = fixture_say(fixture, thread, "<@" DISCORD_STANDIN_APPLICATION "> go on");
+
+    wait_message(fixture, thread, "<@" DISCORD_STANDIN_APPLICATION "> go on");
+    wait_message(fixture, "-", "do  it");
+    wait_message(fixture, "-", "just talking");
+    for (guint i = 0; i < fixture->messages->len; i++) {
+        const EbChatMessage *message = fixture->messages->pdata[i];
+        gboolean mentioned = strcmp(message->id, asked) == 0 || strcmp(message->id, inside) == 0;
+        g_assert_true(message->mentions_us == mentioned);
+    }
+    g_assert_true(fixture->policy->start_on_mention);
+}
+
 /* --- before anybody listens --- */
 
 static void
@@ -423,6 +443,7 @@ main(int argc, char **argv)
     ADD("edit", test_edit);
     ADD("withdrawn", test_withdrawn);
     ADD("kinds", test_kinds);
+    g_test_add("/discord/events/mention", Fixture, FIXTURE_ON_MENTION, fixture_set_up, test_mention, fixture_close);
     g_test_add("/discord/events/held", Fixture, NULL, fixture_open, test_held, fixture_close);
     ADD("posts-in-gap", test_posts_in_gap);
     ADD("thread-states", test_thread_states);

@@ -456,8 +456,12 @@ test_read_back(Fixture *fixture, gconstpointer data)
     g_assert_cmpstr(((const EbChatMessage *)some->pdata[6])->id, ==, ids[6]);
     /* Without a place to begin: the newest, the oldest of them first. */
     g_autoptr(GPtrArray) newest = fixture_read_back(fixture, NULL, NULL, 4, &error);
-    g_assert_cmpuint(newest->len, ==, 2);
-    g_assert_cmpstr(((const EbChatMessage *)newest->pdata[1])->id, ==, ids[129]);
+    g_assert_cmpuint(newest->len, ==, 4);
+    g_assert_cmpstr(((const EbChatMessage *)newest->pdata[0])->id, ==, ids[126]);
+    g_assert_cmpstr(((const EbChatMessage *)newest->pdata[3])->id, ==, ids[129]);
+    g_autoptr(GPtrArray) more = fixture_read_back(fixture, NULL, NULL, 120, &error);
+    g_assert_cmpuint(more->len, ==, 120);
+    g_assert_cmpstr(((const EbChatMessage *)more->pdata[0])->id, ==, ids[10]);
     for (guint i = 0; i < G_N_ELEMENTS(ids); i++)
         g_free(ids[i]);
 }

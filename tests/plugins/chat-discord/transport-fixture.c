@@ -104,6 +104,7 @@ fixture_open(Fixture *self, gconstpointer data)
     eb_config_section_set(section, "token", g_variant_new_string("cred:chat-token"), "eb.toml", 1);
     eb_config_section_set(section, "channel_id", g_variant_new_string(FIXTURE_CHANNEL), "eb.toml", 2);
     eb_config_section_set(section, "allowed_user_ids", g_variant_new_strv(allowed, -1), "eb.toml", 3);
+    eb_config_section_set(section, "start_on_mention", g_variant_new_boolean(data == FIXTURE_ON_MENTION), "eb.toml", 4);
     self->config = discord_config_read(section, &error);
     g_assert_no_error(error);
     self->standin = discord_standin_new(FIXTURE_TOKEN, 0, &error);

@@ -8,6 +8,9 @@
 #define FIXTURE_TOKEN "mock-transport"
 #define FIXTURE_CHANNEL DISCORD_STANDIN_CHANNEL
 
+/** FIXTURE_ON_MENTION: the test's data: start_on_mention is set. */
+#define FIXTURE_ON_MENTION GINT_TO_POINTER(1)
+
 /** Fixture: the transport, connected to a stand-in of its own, and what it told, one line an event. */
 typedef struct {
     DiscordStandin *standin;
