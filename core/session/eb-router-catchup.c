@@ -12,12 +12,13 @@
 
 /* One read; the transport may be waiting for its turn at the service. */
 #define READ_DEADLINE_MS 120000
-#define RETRY_MS 3000
+/* Doubled each time. */
+#define RETRY_MS 1000
 #define MAX_TRIES 3
 /* After so many failures live messages go on, and what was missed is asked for once in a while. */
 #define GIVE_UP_RETRY_MS 60000
 
-typedef enum { PLACE_QUEUED, PLACE_READING, PLACE_WAITING, PLACE_GIVEN_UP } EbPlaceState;
+typedef enum { PLACE_QUEUED, PLACE_BUSY, PLACE_WAITING, PLACE_GIVEN_UP } EbPlaceState;
 
 typedef struct {
     EbCatchup *catchup; /* not owned */
@@ -26,11 +27,12 @@ typedef struct {
     GQueue waiting;     /* (element-type EbChatMessage), at most EB_CATCHUP_MAX_WAITING */
     gboolean overflown; /* more came than may wait */
     gboolean again;     /* the connection came back while it was read */
+    gboolean more;      /* there is another page */
     char *seen;         /* (nullable): the newest told of while it is closed */
     guint read;
     guint tries;
     gint64 begun_us;
-    GCancellable *cancellable; /* of the read */
+    GCancellable *cancellable; /* of what is under way */
     GSource *timer;            /* deadline or retry */
 } EbPlace;
 
@@ -39,8 +41,8 @@ struct _EbCatchup {
     GHashTable *watermarks; /* utf8 thread or "" -> utf8 message, at most EB_JOURNAL_MAX_WATERMARKS */
     GHashTable *places;     /* utf8 thread or "" -> EbPlace: those that are closed or were given up */
     GQueue queue;           /* (element-type EbPlace) (not owned): PLACE_QUEUED */
-    guint reading;
-    gboolean begun; /* the journal was read */
+    guint busy;             /* places in PLACE_BUSY, at most EB_CATCHUP_PARALLEL */
+    gboolean begun;         /* the journal was read */
 };
 
 static void pump(EbCatchup *self);
@@ -50,7 +52,7 @@ place_free(gpointer data)
 {
     EbPlace *place = data;
     eb_clear_source(&place->timer);
-    if (place->state == PLACE_READING)
+    if (place->state == PLACE_BUSY)
         g_cancellable_cancel(place->cancellable);
     g_clear_object(&place->cancellable);
     g_queue_clear_full(&place->waiting, (GDestroyNotify)eb_chat_message_unref);
@@ -157,8 +159,8 @@ eb_catchup_forget(EbCatchup *self, const char *thread)
 {
     EbPlace *place = find_place(self, thread);
     if (place != NULL) {
-        if (place->state == PLACE_READING)
-            self->reading--;
+        if (place->state == PLACE_BUSY)
+            self->busy--;
         g_queue_remove(&self->queue, place);
         g_hash_table_remove(self->places, place->thread);
     }
@@ -247,7 +249,7 @@ read_failed(EbCatchup *self, EbPlace *place, const GError *error)
     eb_error_get_retry(error, &delay_ms);
     if (++place->tries < MAX_TRIES) {
         place->state = PLACE_WAITING;
-        arm(place, CLAMP(delay_ms, RETRY_MS, GIVE_UP_RETRY_MS), on_retry);
+        arm(place, CLAMP(delay_ms, (guint)RETRY_MS << (place->tries - 1), GIVE_UP_RETRY_MS), on_retry);
         return;
     }
     eb_warning("what was said while nobody listened cannot be read back: %s", error->message);
@@ -278,32 +280,112 @@ on_deadline(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+/* What is under way for a place that may be gone meanwhile. */
 typedef struct {
     EbRouter *router;
     char *thread;
-    GCancellable *cancellable; /* tells whether the place is still the one that asked */
-    gboolean first;            /* a place that was never read: only its end is looked for */
-} EbRead;
+    GCancellable *cancellable;
+    gboolean first; /* a place that was never read: only its end is looked for */
+} EbStep;
+
+static EbStep *
+step_new(EbCatchup *self, EbPlace *place)
+{
+    EbStep *step = g_new0(EbStep, 1);
+    g_clear_object(&place->cancellable);
+    place->cancellable = g_cancellable_new();
+    step->router = g_object_ref(self->router);
+    step->thread = g_strdup(place->thread);
+    step->cancellable = g_object_ref(place->cancellable);
+    return step;
+}
 
 static void
-read_free(EbRead *read)
+step_free(EbStep *step)
 {
-    g_object_unref(read->router);
-    g_object_unref(read->cancellable);
-    g_free(read->thread);
-    g_free(read);
+    g_object_unref(step->router);
+    g_object_unref(step->cancellable);
+    g_free(step->thread);
+    g_free(step);
 }
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbRead, read_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbStep, step_free)
 
-/* TRUE: there may be more. */
-static gboolean
+/* NULL: it is over for that place. */
+static EbPlace *
+step_place(EbStep *step)
+{
+    EbCatchup *self = step->router->manager != NULL ? step->router->catchup : NULL;
+    EbPlace *place = self != NULL ? find_place(self, step->thread) : NULL;
+    return place != NULL && place->cancellable == step->cancellable ? place : NULL;
+}
+
+static void go_on(EbCatchup *self, EbPlace *place);
+
+static void
+on_batch_written(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbStep) step = user_data;
+    g_autoptr(GError) error = NULL;
+    if (!eb_journal_set_watermark_finish(EB_STORE(source), result, &error))
+        eb_warning("the journal could not be written: %s", error->message);
+    EbPlace *place = step_place(step);
+    if (place != NULL)
+        go_on(place->catchup, place);
+}
+
+/* Goes on when all that was taken stands in the journal. */
+static void
+wait_written(EbCatchup *self, EbPlace *place, const char *last_id)
+{
+    EbRouter *router = self->router;
+    g_hash_table_replace(self->watermarks, g_strdup(place->thread), g_strdup(last_id));
+    eb_journal_set_watermark_async(router->manager->parts->store, router->name, thread_of(place), last_id,
+                                   on_batch_written, step_new(self, place));
+}
+
+static void
+take_waiting(EbCatchup *self, EbPlace *place)
+{
+    g_autofree char *last_id = NULL;
+    for (guint i = 0; i < EB_CATCHUP_PAGE && !g_queue_is_empty(&place->waiting); i++) {
+        g_autoptr(EbChatMessage) message = g_queue_pop_head(&place->waiting);
+        eb_router_take(self->router, message);
+        g_free(last_id);
+        last_id = g_strdup(message->id);
+    }
+    wait_written(self, place, last_id);
+}
+
+static void
+go_on(EbCatchup *self, EbPlace *place)
+{
+    if (place->more || place->again || place->overflown) {
+        /* What did not find room to wait is read, and what waits in front of it with it. */
+        if (place->overflown)
+            g_queue_clear_full(&place->waiting, (GDestroyNotify)eb_chat_message_unref);
+        place->more = place->again = place->overflown = FALSE;
+        place->state = PLACE_QUEUED;
+        self->busy--;
+        g_queue_push_head(&self->queue, place);
+    } else if (!g_queue_is_empty(&place->waiting)) {
+        take_waiting(self, place);
+        return;
+    } else {
+        self->busy--;
+        open_place(self, place);
+    }
+    pump(self);
+}
+
+static void
 take_page(EbCatchup *self, EbPlace *place, GPtrArray *messages, gboolean first)
 {
     EbChatMessage *last = messages->len > 0 ? messages->pdata[messages->len - 1] : NULL;
+    place->tries = 0;
     if (first) {
         /* What people said before we were here is not meant for us. */
-        set_watermark(self, thread_of(place), last != NULL ? last->id : "");
-        return FALSE;
+        wait_written(self, place, last != NULL ? last->id : "");
+        return;
     }
     for (guint i = 0; i < messages->len; i++) {
         EbChatMessage *message = messages->pdata[i];
@@ -312,47 +394,33 @@ take_page(EbCatchup *self, EbPlace *place, GPtrArray *messages, gboolean first)
             eb_router_take(self->router, message);
     }
     place->read += messages->len;
+    place->more = messages->len >= EB_CATCHUP_PAGE && place->read < EB_CATCHUP_MAX_READ;
+    if (messages->len >= EB_CATCHUP_PAGE && !place->more)
+        tell_cap(self, place);
     if (last != NULL)
-        set_watermark(self, thread_of(place), last->id);
-    if (messages->len < EB_CATCHUP_PAGE)
-        return FALSE;
-    if (place->read < EB_CATCHUP_MAX_READ)
-        return TRUE;
-    tell_cap(self, place);
-    return FALSE;
+        wait_written(self, place, last->id);
+    else
+        go_on(self, place);
 }
 
 static void
 on_read(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    g_autoptr(EbRead) read = user_data;
-    EbRouter *router = read->router;
+    g_autoptr(EbStep) step = user_data;
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) messages = eb_chat_transport_read_back_finish(EB_CHAT_TRANSPORT(source), result, &error);
-    EbCatchup *self = router->manager != NULL ? router->catchup : NULL;
-    EbPlace *place = self != NULL ? find_place(self, read->thread) : NULL;
-    if (place == NULL || place->cancellable != read->cancellable)
+    EbPlace *place = step_place(step);
+    if (place == NULL)
         return;
+    EbCatchup *self = place->catchup;
     eb_clear_source(&place->timer);
-    g_clear_object(&place->cancellable);
-    place->state = PLACE_WAITING;
-    self->reading--;
-    if (messages == NULL) {
-        read_failed(self, place, error);
-    } else {
-        place->tries = 0;
-        gboolean more = take_page(self, place, messages, read->first);
-        if (more || place->again || place->overflown) {
-            /* What did not find room to wait is read, and what waits behind it is dropped for the same reason. */
-            if (place->overflown)
-                g_queue_clear_full(&place->waiting, (GDestroyNotify)eb_chat_message_unref);
-            place->again = place->overflown = FALSE;
-            place->state = PLACE_QUEUED;
-            g_queue_push_head(&self->queue, place);
-        } else {
-            open_place(self, place);
-        }
+    if (messages != NULL) {
+        take_page(self, place, messages, step->first);
+        return;
     }
+    self->busy--;
+    place->state = PLACE_WAITING;
+    read_failed(self, place, error);
     pump(self);
 }
 
@@ -361,24 +429,20 @@ read_place(EbCatchup *self, EbPlace *place)
 {
     EbRouter *router = self->router;
     const char *after = g_hash_table_lookup(self->watermarks, place->thread);
-    EbRead *read = g_new0(EbRead, 1);
-    place->state = PLACE_READING;
-    place->cancellable = g_cancellable_new();
-    self->reading++;
-    read->router = g_object_ref(router);
-    read->thread = g_strdup(place->thread);
-    read->cancellable = g_object_ref(place->cancellable);
-    read->first = after == NULL;
+    EbStep *step = step_new(self, place);
+    step->first = after == NULL;
+    place->state = PLACE_BUSY;
+    self->busy++;
     arm(place, READ_DEADLINE_MS, on_deadline);
     eb_chat_transport_read_back_async(router->transport, thread_of(place),
                                       after != NULL && *after != '\0' ? after : NULL,
-                                      after == NULL ? 1 : EB_CATCHUP_PAGE, place->cancellable, on_read, read);
+                                      after == NULL ? 1 : EB_CATCHUP_PAGE, place->cancellable, on_read, step);
 }
 
 static void
 pump(EbCatchup *self)
 {
-    while (self->begun && self->reading < EB_CATCHUP_PARALLEL) {
+    while (self->begun && self->busy < EB_CATCHUP_PARALLEL) {
         EbPlace *place = g_queue_pop_head(&self->queue);
         if (place == NULL)
             return;

@@ -375,34 +375,18 @@ find_obstacle(const EbRouterAddress *address, const EbCommandSpec *spec)
     return NULL;
 }
 
-/* A command that is begun is not begun again, whatever happens. */
-static void
-on_begun(GObject *source, GAsyncResult *result, gpointer user_data)
+EbJournalState
+eb_router_first_state(EbRouter *self, const EbChatMessage *message)
 {
-    g_autoptr(EbOrder) order = user_data;
-    EbRouter *self = order->self;
-    g_autoptr(GError) error = NULL;
-    gboolean ok = eb_journal_mark_finish(EB_STORE(source), result, &error);
-    if (self->manager == NULL)
-        return;
-    if (!ok) {
-        eb_router_answer(self, order->message, error->message);
-        return;
-    }
-    /* Things may have changed since it was written down. */
-    EbRouterAddress address = eb_router_address(self, order->message);
-    g_autofree char *obstacle = find_obstacle(&address, order->command->spec);
-    if (obstacle != NULL)
-        answer(order, obstacle);
-    else
-        carry_out(g_steal_pointer(&order), &address);
-}
-
-/* Those that become a prompt: the prompt is what is begun. */
-static gboolean
-is_prompt(const EbCommandSpec *spec)
-{
-    return spec->id == EB_COMMAND_STEER || spec->id == EB_COMMAND_THEN || spec->id == EB_COMMAND_RETRY;
+    g_autoptr(EbCommand) command = NULL;
+    if (eb_router_is_action(message))
+        eb_command_parse_action(message->extra, &command, NULL);
+    else if (self->policy != NULL && message->text != NULL)
+        eb_command_parse_text(message->text, &command, NULL);
+    EbCommandId id = command != NULL ? command->spec->id : EB_COMMAND_THEN;
+    /* These become a prompt: it is begun when an agent is given it. */
+    gboolean prompt = id == EB_COMMAND_STEER || id == EB_COMMAND_THEN || id == EB_COMMAND_RETRY;
+    return prompt ? EB_JOURNAL_RECEIVED : EB_JOURNAL_STARTED;
 }
 
 gboolean
@@ -433,11 +417,6 @@ eb_router_command(EbRouter *self, EbChatMessage *message)
         answer(order, obstacle);
         return TRUE;
     }
-    if (is_prompt(order->command->spec)) {
-        carry_out(g_steal_pointer(&order), &address);
-        return TRUE;
-    }
-    eb_journal_mark_async(self->manager->parts->store, self->name, message->id, EB_JOURNAL_STARTED, NULL, NULL,
-                          on_begun, g_steal_pointer(&order));
+    carry_out(g_steal_pointer(&order), &address);
     return TRUE;
 }

@@ -67,6 +67,11 @@ gboolean eb_router_give(EbRouter *self, const EbRouterAddress *address, EbChatMe
 
 /** eb_router_command: @message is an action or begins with "!": carries it out. TRUE: that was all. */
 gboolean eb_router_command(EbRouter *self, EbChatMessage *message);
+/**
+ * eb_router_first_state: what @message is in the journal as soon as it stands there: a command is carried out at once, so
+ * that what is said after it comes after it, and never again, whatever happens.
+ */
+EbJournalState eb_router_first_state(EbRouter *self, const EbChatMessage *message);
 /** eb_router_is_action: it came by a command of the chat, not as a text. */
 gboolean eb_router_is_action(const EbChatMessage *message);
 
@@ -108,14 +113,14 @@ void eb_router_late_free(gpointer data);
 
 /** EB_CATCHUP_MAX_WAITING: live messages of one place that wait for it; beyond them it is read back once more. */
 #define EB_CATCHUP_MAX_WAITING 256
-/** EB_CATCHUP_PAGE: messages asked for at once. */
+/** EB_CATCHUP_PAGE: messages asked for, and written down, at once: the store's queue takes much less than a chat has. */
 #define EB_CATCHUP_PAGE 100
 /** EB_CATCHUP_MAX_READ: of one place in one catch-up; beyond them it is told that some were left. */
 #define EB_CATCHUP_MAX_READ 1000
 /** EB_CATCHUP_MAX_THREADS: threads that are read back: those used last. */
 #define EB_CATCHUP_MAX_THREADS 100
 /** EB_CATCHUP_PARALLEL: places read at the same time. */
-#define EB_CATCHUP_PARALLEL 4
+#define EB_CATCHUP_PARALLEL 2
 
 EbCatchup *eb_catchup_new(EbRouter *router);
 void eb_catchup_free(EbCatchup *self);

@@ -99,8 +99,8 @@ eb_router_take(EbRouter *self, EbChatMessage *message)
 {
     if (!eb_router_is_action(message) && !is_for_us(self, message))
         return;
-    eb_journal_receive_async(self->manager->parts->store, self->name, message, NULL, on_journaled,
-                             arrival_new(self, message));
+    eb_journal_receive_async(self->manager->parts->store, self->name, message, eb_router_first_state(self, message),
+                             NULL, on_journaled, arrival_new(self, message));
 }
 
 /* A transport that never repeats itself may count from 1 in every run. */

@@ -138,17 +138,17 @@ receive_in_store(sqlite3 *db, gpointer data, GError **error)
     g_autoptr(sqlite3_stmt) insert =
         eb_store_prepare(db,
                          "INSERT INTO message (transport, id, thread, author, body, extra, attachments, state,"
-                         " received, changed, sent) VALUES (?,?,?,?,?,?,?,'received',?8,?8,?9) ON CONFLICT DO NOTHING",
+                         " received, changed, sent) VALUES (?,?,?,?,?,?,?,?,?9,?9,?10) ON CONFLICT DO NOTHING",
                          error);
     if (insert == NULL)
         return NULL;
-    const char *const texts[] = {row->transport, row->id,    row->thread,     row->author,
-                                 row->body,      row->extra, row->attachments};
+    const char *const texts[] = {row->transport, row->id,    row->thread,      row->author,
+                                 row->body,      row->extra, row->attachments, state_names[row->state]};
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
         sqlite3_bind_text(insert, (int)i + 1, texts[i], -1, SQLITE_STATIC);
-    sqlite3_bind_int64(insert, 8, row->received_ms);
+    sqlite3_bind_int64(insert, 9, row->received_ms);
     if (row->sent_ms > 0)
-        sqlite3_bind_int64(insert, 9, row->sent_ms);
+        sqlite3_bind_int64(insert, 10, row->sent_ms);
     if (!eb_store_step_done(insert, error))
         return NULL;
     if (sqlite3_changes(db) == 0)
@@ -160,8 +160,8 @@ receive_in_store(sqlite3 *db, gpointer data, GError **error)
 }
 
 void
-eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *message, GCancellable *cancellable,
-                         GAsyncReadyCallback callback, gpointer user_data)
+eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *message, EbJournalState state,
+                         GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
     const char *text = message->text != NULL ? message->text : "";
     if (strlen(text) > EB_JOURNAL_MAX_BYTES) {
@@ -175,6 +175,7 @@ eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *m
     row->author = g_strdup(message->author_id);
     row->body = g_strdup(text);
     row->attachments = write_attachments(message->attachments);
+    row->state = state;
     row->sent_ms = message->sent_unix_ms;
     row->received_ms = g_get_real_time() / 1000;
     if (message->extra != NULL) {
@@ -406,12 +407,26 @@ set_watermark_in_store(sqlite3 *db, gpointer data, GError **error)
 }
 
 void
-eb_journal_set_watermark(EbStore *store, const char *transport, const char *thread, const char *message_id)
+eb_journal_set_watermark_async(EbStore *store, const char *transport, const char *thread, const char *message_id,
+                               GAsyncReadyCallback callback, gpointer user_data)
 {
     g_return_if_fail(message_id != NULL);
     EbJournalRow *row = row_new(transport, message_id);
     row->thread = g_strdup(thread != NULL ? thread : "");
-    eb_store_run_async(store, FALSE, set_watermark_in_store, row, row_free, NULL, NULL, on_written, NULL);
+    eb_store_run_async(store, FALSE, set_watermark_in_store, row, row_free, NULL, NULL, callback, user_data);
+}
+
+gboolean
+eb_journal_set_watermark_finish(EbStore *store, GAsyncResult *result, GError **error)
+{
+    gpointer value = NULL;
+    return finish(store, result, &value, error);
+}
+
+void
+eb_journal_set_watermark(EbStore *store, const char *transport, const char *thread, const char *message_id)
+{
+    eb_journal_set_watermark_async(store, transport, thread, message_id, on_written, NULL);
 }
 
 void

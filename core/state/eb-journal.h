@@ -36,9 +36,12 @@ typedef struct {
 void eb_journal_entry_free(EbJournalEntry *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbJournalEntry, eb_journal_entry_free)
 
-/** eb_journal_receive_async: writes @message down, its attachments with it. */
-void eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *message, GCancellable *cancellable,
-                              GAsyncReadyCallback callback, gpointer user_data);
+/**
+ * eb_journal_receive_async: writes @message down, its attachments with it.
+ * @state: what it begins with: EB_JOURNAL_STARTED for what is carried out as soon as it stands there
+ */
+void eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *message, EbJournalState state,
+                              GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 /** eb_journal_receive_finish: @repeat: (out): TRUE when it stood there already. */
 gboolean eb_journal_receive_finish(EbStore *store, GAsyncResult *result, gboolean *repeat, GError **error);
 /** eb_journal_mark: fire and forget; a failure is logged. @session: (nullable): left as it is when NULL. */
@@ -72,6 +75,10 @@ EbJournalEntry *eb_journal_change_finish(EbStore *store, GAsyncResult *result, G
  * was none yet.
  */
 void eb_journal_set_watermark(EbStore *store, const char *transport, const char *thread, const char *message_id);
+/** eb_journal_set_watermark_async: for who goes on when all that was written before it stands there as well. */
+void eb_journal_set_watermark_async(EbStore *store, const char *transport, const char *thread, const char *message_id,
+                                    GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_journal_set_watermark_finish(EbStore *store, GAsyncResult *result, GError **error);
 void eb_journal_forget_watermark(EbStore *store, const char *transport, const char *thread);
 /** eb_journal_watermarks_async: drops those of threads beyond EB_JOURNAL_MAX_WATERMARKS, gives the rest. */
 void eb_journal_watermarks_async(EbStore *store, const char *transport, GCancellable *cancellable,

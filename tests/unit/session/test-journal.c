@@ -19,7 +19,7 @@ static gboolean
 receive(EbStore *store, EbChatMessage *message, gboolean *repeat, GError **error)
 {
     g_auto(EbTestResult) done = {0};
-    eb_journal_receive_async(store, "chat", message, NULL, eb_test_result_ready, &done);
+    eb_journal_receive_async(store, "chat", message, EB_JOURNAL_RECEIVED, NULL, eb_test_result_ready, &done);
     return eb_journal_receive_finish(store, eb_test_result_wait(&done), repeat, error);
 }
 

@@ -204,7 +204,7 @@ receive(EbStore *store, const char *id, const char *text)
     json_object_set_string_member(message->extra, "project", "web");
     g_auto(EbTestResult) done = {0};
     gboolean repeat = FALSE;
-    eb_journal_receive_async(store, "console", message, NULL, eb_test_result_ready, &done);
+    eb_journal_receive_async(store, "console", message, EB_JOURNAL_RECEIVED, NULL, eb_test_result_ready, &done);
     g_assert_true(eb_journal_receive_finish(store, eb_test_result_wait(&done), &repeat, NULL));
     return repeat;
 }
