@@ -113,7 +113,8 @@ on_outcome(EbSessionManager *manager, const char *transport, const char *thread,
 {
     EbSessionFixture *self = user_data;
     const char *slash = strrchr(message, '/');
-    g_assert_cmpstr(transport, ==, "fake");
+    if (g_strcmp0(transport, "fake") != 0)
+        return;
     g_ptr_array_add(self->outcomes, g_strdup_printf("%s %s", slash != NULL ? slash + 1 : message,
                                                     eb_prompt_outcome_to_string((EbPromptOutcome)outcome)));
 }
