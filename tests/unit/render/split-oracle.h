@@ -16,8 +16,8 @@ split_oracle_flags(const char *text, gboolean *open_at_end)
     if (open == NULL) {
         open = g_regex_new(
             "^((?: {0,3}> ?)*)([ \\t]*(?:(?:[-*+]|\\d{1,9}[.)])[ \\t]*(?<= ))?[ \\t]*)(?:(`{3,})[^`]*|(~{3,}).*)$",
-            G_REGEX_DOTALL, 0, NULL);
-        close = g_regex_new("^([ \\t]*)(`{3,}|~{3,})[ \\t\\r]*$", 0, 0, NULL);
+            G_REGEX_DOTALL | G_REGEX_DOLLAR_ENDONLY, 0, NULL);
+        close = g_regex_new("^([ \\t]*)(`{3,}|~{3,})[ \\t\\r]*$", G_REGEX_DOLLAR_ENDONLY, 0, NULL);
     }
     GString *flags = g_string_new(NULL);
     char mark = 0;
