@@ -68,7 +68,8 @@ discord_post_text(const EbChatPost *post, gboolean first)
     if (is_blank(valid))
         return NULL;
     g_autofree char *mention = notify ? g_strdup_printf("<@%s> ", post->notify) : g_strdup("");
-    g_autofree char *whole = g_strconcat(sign_of(post->kind), mention, valid, NULL);
+    const char *sign = g_str_has_prefix(valid, sign_of(post->kind)) ? "" : sign_of(post->kind);
+    g_autofree char *whole = g_strconcat(sign, mention, valid, NULL);
     if (g_utf8_strlen(whole, -1) <= DISCORD_POST_MAX_TEXT)
         return g_steal_pointer(&whole);
     return cut(valid);

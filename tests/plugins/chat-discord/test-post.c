@@ -28,6 +28,7 @@ test_signs(void)
     check_text(EB_CHAT_POST_TEXT, "done", "done");
     check_text(EB_CHAT_POST_NOTICE, "waiting", "waiting");
     check_text(EB_CHAT_POST_ERROR, "no guest", "\u26a0\ufe0f no guest");
+    check_text(EB_CHAT_POST_ERROR, "\u26a0\ufe0f no guest", "\u26a0\ufe0f no guest");
     check_text(EB_CHAT_POST_THOUGHT, "hm", "\U0001f4ad hm");
     check_text(EB_CHAT_POST_TOOL, "\U0001f527 `run` `make`", "\U0001f527 `run` `make`");
     check_text(EB_CHAT_POST_TEXT,
