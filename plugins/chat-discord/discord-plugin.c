@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "discord-checks.h"
 #include "discord-site.h"
 #include "discord-transport.h"
 
@@ -41,16 +42,31 @@ discord_plugin_init(DiscordPlugin *self)
 }
 
 static gboolean
+provide_checks(DiscordPlugin *self, EbPluginContext *context, GError **error)
+{
+    g_autoptr(GPtrArray) checks = discord_checks_list(self->config != NULL ? self->config->token_name : NULL,
+                                                      self->config != NULL ? self->config->channel_id : NULL);
+
+    for (guint i = 0; i < checks->len; i++) {
+        EbDoctorCheck *check = checks->pdata[i];
+        if (!eb_plugin_context_provide(context, EB_EXTENSION_DOCTOR_CHECK, eb_doctor_check_get_info(check)->id,
+                                       G_OBJECT(check), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
 plugin_configure(EbPlugin *plugin, EbPluginContext *context, EbConfigSection *section, GError **error)
 {
     DiscordPlugin *self = DISCORD_PLUGIN(plugin);
 
     if (!discord_config_is_present(section)) {
         eb_debug("%s", "there is no [plugin.chat-discord]: Discord is not used");
-        return TRUE;
+        return provide_checks(self, context, error);
     }
     self->config = discord_config_read(section, error);
-    if (self->config == NULL)
+    if (self->config == NULL || !provide_checks(self, context, error))
         return FALSE;
     g_autofree char *path = g_build_filename(eb_plugin_context_get_state_dir(context), STATE_FILE, NULL);
     self->context = context;

@@ -143,7 +143,7 @@ discord_startup_read_permissions(DiscordStartup *self, JsonObject *guild, JsonOb
 /* --- asking --- */
 
 typedef struct {
-    DiscordRest *rest;
+    DiscordRest *rest; /* (nullable) */
     char *channel_id;
     DiscordStartupPart last;
     DiscordStartup *startup;
@@ -156,7 +156,7 @@ check_free(gpointer data)
 {
     Check *self = data;
 
-    g_object_unref(self->rest);
+    g_clear_object(&self->rest);
     g_free(self->channel_id);
     discord_startup_free(self->startup);
     g_clear_pointer(&self->channel, json_node_unref);
@@ -211,7 +211,7 @@ explain(const Check *self, GError **error)
         g_clear_error(error);
         eb_set_error(error, EB_ERROR_UNAUTHENTICATED, "discord.unauthorized",
                      "Discord does not accept the token: make a new one with \"Reset Token\" on the Bot page of the "
-                     "developer portal and store it with errand-box creds set");
+                     "developer portal and store it with errand-box creds set chat-token");
         return;
     }
     if (self->step < STEP_CHANNEL || (code != EB_ERROR_NOT_FOUND && code != EB_ERROR_DENIED))
@@ -257,6 +257,55 @@ is_over(const Check *self)
     static const guint LAST[] = {STEP_USER, STEP_APPLICATION, STEP_CHANNEL, STEP_MEMBER};
 
     return self->step >= LAST[self->last];
+}
+
+DiscordStartup *
+discord_startup_check_with(DiscordStartupGet get, gpointer user_data, const char *channel_id, DiscordStartupPart last,
+                           GError **error)
+{
+    Check *self = g_new0(Check, 1);
+    DiscordStartup *startup = NULL;
+
+    self->channel_id = g_strdup(channel_id);
+    self->last = last;
+    self->startup = g_new0(DiscordStartup, 1);
+    for (;; self->step++) {
+        g_autoptr(DiscordRequest) request = make_request(self);
+        g_autoptr(GError) problem = NULL;
+        g_autoptr(JsonNode) node = get(request->path, user_data, &problem);
+        if (node == NULL) {
+            explain(self, &problem);
+            g_propagate_error(error, g_steal_pointer(&problem));
+            break;
+        }
+        if (!take_answer(self, node, error))
+            break;
+        if (is_over(self)) {
+            startup = g_steal_pointer(&self->startup);
+            break;
+        }
+    }
+    check_free(self);
+    return startup;
+}
+
+gboolean
+discord_startup_blame(const GError *error, DiscordStartupPart *part)
+{
+    static const struct {
+        const char *reason;
+        DiscordStartupPart part;
+    } table[] = {
+        {"discord.unauthorized", DISCORD_STARTUP_TOKEN}, {"discord.not-a-bot", DISCORD_STARTUP_TOKEN},
+        {"discord.intent", DISCORD_STARTUP_APPLICATION}, {"discord.interactions-url", DISCORD_STARTUP_APPLICATION},
+        {"discord.channel", DISCORD_STARTUP_CHANNEL},    {"discord.permissions", DISCORD_STARTUP_PERMISSIONS}};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
+        if (g_strcmp0(eb_error_get_reason(error), table[i].reason) == 0) {
+            *part = table[i].part;
+            return TRUE;
+        }
+    return FALSE;
 }
 
 static void

@@ -41,6 +41,18 @@ DiscordStartup *discord_startup_check_finish(GAsyncResult *result, GError **erro
 void discord_startup_check_until_async(DiscordRest *rest, const char *channel_id, DiscordStartupPart last,
                                        GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 
+/** DiscordStartupGet: (transfer full) (nullable): answer of GET @path, or NULL with an error as DiscordRest has it. */
+typedef JsonNode *(*DiscordStartupGet)(const char *path, gpointer user_data, GError **error);
+/**
+ * discord_startup_check_with: the same questions and judgement with answers from elsewhere, at once.
+ *
+ * Returns: (transfer full) (nullable)
+ */
+DiscordStartup *discord_startup_check_with(DiscordStartupGet get, gpointer user_data, const char *channel_id,
+                                           DiscordStartupPart last, GError **error);
+/** discord_startup_blame: which part an error of a check is about; FALSE: none, Discord could not be asked. */
+gboolean discord_startup_blame(const GError *error, DiscordStartupPart *part);
+
 /** discord_startup_read_user: the answer of /users/@me. Pure, as those below. */
 gboolean discord_startup_read_user(DiscordStartup *self, JsonObject *user, GError **error);
 /** discord_startup_read_application: the answer of /applications/@me. */

@@ -3,12 +3,16 @@
 
 #include "core/cli/eb-cli-args.h"
 #include "core/doctor/eb-doctor.h"
+#include "discord-checks.h"
 #include "doctor-checks.h"
 #include "tests/lib/eb-test.h"
 
 /* Every check of the catalogue against two hosts: one that makes it speak up, one that does not. */
 
 static GPtrArray *checks;
+
+/* The channel that the fixtures of Discord's checks know. */
+#define FIXTURE_CHANNEL "100000000000000010"
 
 /* ".eb/settings" of a fixture: KEY=VALUE lines; [a,b] is a list. */
 static EbConfigSection *
@@ -131,6 +135,7 @@ main(int argc, char **argv)
 
     eb_test_init(&argc, &argv);
     checks = dc_list();
+    g_ptr_array_extend_and_steal(checks, discord_checks_list("chat-token", FIXTURE_CHANNEL));
     for (guint i = 0; i < checks->len; i++) {
         g_autofree char *path =
             g_strdup_printf("/doctor-checks/fixture/%s", eb_doctor_check_get_info(checks->pdata[i])->id);
