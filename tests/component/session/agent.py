@@ -62,6 +62,7 @@ def update(session, update_kind, **fields):
     send({"method": "session/update", "params": {"sessionId": session, "update": {"sessionUpdate": update_kind, **fields}}})
 
 
+# The end of a text may be held back as long as it could be the beginning of a secret; ";" is in none.
 def say(session, text):
     update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
@@ -248,12 +249,12 @@ def turn(session, text):
     elif verb == "tool":
         return tool(session)
     elif verb == "wait":
-        say(session, "waiting")
+        say(session, "waiting;")
         while read().get("method") != "session/cancel":
             pass
         return "cancelled"
     elif verb == "deaf":
-        say(session, "not listening")
+        say(session, "not listening;")
         while True:
             read()
     elif verb == "crash":
