@@ -204,6 +204,7 @@ def tool(session):
 
 def turn(session, text):
     verb, _, rest = text.partition(" ")
+    verb = verb.partition("\n")[0]  # what is added of files begins a line of its own
     if verb == "say":
         for word in rest.split():
             say(session, word + " ")

@@ -222,8 +222,39 @@ open_thread_async(EbChatTransport *transport, const char *message_id, const char
 }
 
 static void
+on_fetch_cancelled(GCancellable *cancellable, gpointer data)
+{
+    g_autoptr(GTask) task = g_object_ref(G_TASK(data));
+    ((EbFakeChat *)g_task_get_source_object(task))->fetching--;
+    g_task_return_new_error(task, EB_ERROR, EB_ERROR_CANCELLED, "cancelled");
+}
+
+static void
+fetch_async(EbChatTransport *transport, const EbChatAttachment *attachment, gsize max_bytes, GCancellable *cancellable,
+            GAsyncReadyCallback callback, gpointer user_data)
+{
+    EbFakeChat *self = EB_FAKE_CHAT(transport);
+    g_autoptr(GTask) task = g_task_new(self, NULL, callback, user_data);
+    if (self->hold_fetch) {
+        self->fetching++;
+        g_cancellable_connect(cancellable, G_CALLBACK(on_fetch_cancelled), g_steal_pointer(&task), g_object_unref);
+        return;
+    }
+    g_assert_nonnull(self->file);
+    g_task_return_pointer(task, g_bytes_ref(self->file), (GDestroyNotify)g_bytes_unref);
+}
+
+static GBytes *
+fetch_finish(EbChatTransport *transport, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+static void
 eb_fake_chat_iface(EbChatTransportInterface *iface)
 {
+    iface->fetch_async = fetch_async;
+    iface->fetch_finish = fetch_finish;
     iface->get_caps = get_caps;
     iface->post_async = post_async;
     iface->post_finish = pointer_finish;
@@ -289,6 +320,7 @@ eb_fake_chat_finalize(GObject *object)
     g_ptr_array_unref(self->posts);
     g_ptr_array_unref(self->held);
     g_free(self->answer);
+    g_clear_pointer(&self->file, g_bytes_unref);
     g_ptr_array_unref(self->asks);
     G_OBJECT_CLASS(eb_fake_chat_parent_class)->finalize(object);
 }

@@ -21,6 +21,9 @@ struct _EbFakeChat {
     gboolean deaf;    /* asks fail at once */
     guint messages;
     guint threads;
+    GBytes *file;        /* (nullable): what every attachment is */
+    gboolean hold_fetch; /* fetches end only when they are cancelled */
+    guint fetching;
     gboolean hold;   /* posts are not answered until eb_fake_chat_release() */
     GPtrArray *held; /* (element-type GTask) */
 };

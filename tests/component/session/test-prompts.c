@@ -402,6 +402,75 @@ test_blocks(void)
     }
 }
 
+static EbPrompt *
+prompt_with_file(const char *id, const char *text, const char *name)
+{
+    EbPrompt *prompt = eb_prompt_new(id, "author-1", text);
+    prompt->message = eb_chat_message_new(id, "t", "author-1", text);
+    eb_chat_message_add_attachment(prompt->message, "a-1", name, "image/png", 70, "https://example.invalid/x");
+    return prompt;
+}
+
+/* Files are taken when the turn begins: pictures go to agents that see them, all are told of. */
+static void
+test_attachments(void)
+{
+    static const guint8 picture[] = "\x89PNG\r\n\x1a\n is enough here";
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, NULL, STRUCTURED | EB_CHAT_CAP_FETCH);
+    f->chat->file = g_bytes_new_static(picture, sizeof picture - 1);
+    eb_session_fixture_open(f);
+    eb_session_fixture_turn(f, NULL, "say hello", "{\"agent\":\"rich\",\"project\":\"web\"}");
+    EbSession *session = eb_session_fixture_live(f, NULL);
+    eb_fake_chat_forget(f->chat);
+    g_assert_true(eb_session_prompt(session, prompt_with_file("p-1", "blocks", "shot.png"), NULL));
+    eb_session_fixture_wait_turns(f, 2);
+    g_autofree char *said = eb_fake_chat_said(f->chat, EB_CHAT_POST_TEXT);
+    g_assert_cmpstr(said, ==, "text image");
+    g_assert_nonnull(strstr(eb_session_get_record(session)->last_prompt, "shot.png"));
+    g_autofree char *saved = g_build_filename(f->dir, "projects", "web", "attachments", "shot.png", NULL);
+    g_assert_true(g_file_test(saved, G_FILE_TEST_IS_REGULAR));
+    assert_outcomes(f, "p-1", "waiting working done");
+    /* A message that is a file alone. */
+    g_assert_true(eb_session_prompt(session, prompt_with_file("p-2", "", "shot.png"), NULL));
+    eb_session_fixture_wait_turns(f, 3);
+    assert_outcomes(f, "p-2", "waiting working done");
+    /* Into the turn that runs. */
+    eb_fake_chat_say(f->chat, NULL, "steerable", NULL);
+    wait_said(f, "ready;");
+    g_assert_true(eb_session_say(session, prompt_with_file("p-3", "look", "late.png"), NULL));
+    wait_said(f, "heard look");
+    say(f, "p-4", "finish");
+    eb_session_fixture_wait_turns(f, 4);
+    assert_outcomes(f, "p-3", "working done");
+}
+
+/* Interrupted while files are taken: no agent is given the prompt, and the place is free again. */
+static void
+test_interrupt_while_taking(void)
+{
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, NULL, STRUCTURED | EB_CHAT_CAP_FETCH);
+    f->chat->hold_fetch = TRUE;
+    eb_session_fixture_open(f);
+    eb_session_fixture_turn(f, NULL, "say hello", NULL);
+    EbSession *session = eb_session_fixture_live(f, NULL);
+    g_assert_true(eb_session_prompt(session, prompt_with_file("p-1", "say x", "a.png"), NULL));
+    g_assert_true(eb_session_prompt(session, eb_prompt_new("p-2", "author-1", "say second"), NULL));
+    while (f->chat->fetching == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_true(eb_session_interrupt(session));
+    eb_session_fixture_wait_turns(f, 3);
+    assert_outcomes(f, "p-1", "waiting interrupted");
+    assert_outcomes(f, "p-2", "waiting working done");
+    g_assert_cmpuint(eb_admission_get_held(f->manager->parts->turns), ==, 0);
+    /* The same by the end of the session. */
+    g_assert_true(eb_session_prompt(session, prompt_with_file("p-3", "say x", "a.png"), NULL));
+    while (f->chat->fetching == 0)
+        g_main_context_iteration(NULL, TRUE);
+    eb_session_end(session, EB_SESSION_END_STOPPED, NULL);
+    eb_session_fixture_wait_ended(f, 1);
+    assert_outcomes(f, "p-3", "waiting interrupted");
+}
+
 /* The service ends in the middle of a turn: that is told, and is final; what waited comes back from the journal. */
 static void
 test_shutdown(void)
@@ -471,6 +540,8 @@ main(int argc, char **argv)
     g_test_add_func("/prompts/models", test_models);
     g_test_add_func("/prompts/status-and-end", test_status_and_end);
     g_test_add_func("/prompts/blocks", test_blocks);
+    g_test_add_func("/prompts/attachments", test_attachments);
+    g_test_add_func("/prompts/interrupt-while-taking", test_interrupt_while_taking);
     g_test_add_func("/prompts/shutdown", test_shutdown);
     g_test_add_func("/prompts/archived", test_archived);
     g_test_add_func("/prompts/stuck-session-blocks-nobody", test_stuck_session_blocks_nobody);
