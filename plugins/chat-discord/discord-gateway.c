@@ -17,11 +17,6 @@
 /* Connections that say goodbye; libsoup gives each 5 s. */
 #define CLOSING_MAX 8
 
-struct _DiscordGatewayEvent {
-    const char *text;
-    const DiscordGatewayFrame *frame;
-};
-
 struct _DiscordGateway {
     GObject parent_instance;
     const DiscordSite *site;
@@ -216,12 +211,11 @@ static JsonNode *
 decode(DiscordGateway *self, const DiscordGatewayItem *item)
 {
     const char *text = item->payload != NULL ? g_bytes_get_data(item->payload, NULL) : NULL;
-    const DiscordGatewayEvent event = {text, &item->frame};
 
     if (item->tell != DISCORD_GATEWAY_TELL_EVENT && item->tell != DISCORD_GATEWAY_TELL_READY)
         return NULL;
     if (item->tell == DISCORD_GATEWAY_TELL_EVENT && self->filter != NULL &&
-        !self->filter(item->frame.type, &event, self->filter_data))
+        !self->filter(&item->frame, text, self->filter_data))
         return NULL;
     return discord_gateway_frame_parse(text, &item->frame);
 }
@@ -655,12 +649,6 @@ discord_gateway_set_filter(DiscordGateway *self, DiscordGatewayFilter filter, gp
 {
     self->filter = filter;
     self->filter_data = user_data;
-}
-
-void
-discord_gateway_event_peek(const DiscordGatewayEvent *event, DiscordPeek *peeks, gsize n_peeks)
-{
-    discord_gateway_frame_peek(event->text, event->frame, peeks, n_peeks);
 }
 
 gboolean

@@ -26,16 +26,12 @@ G_DECLARE_FINAL_TYPE(DiscordGateway, discord_gateway, DISCORD, GATEWAY, GObject)
 DiscordGateway *discord_gateway_new(const DiscordSite *site, DiscordRest *rest, EbSecret *token, guint intents,
                                     const char *state_path);
 /**
- * DiscordGatewayFilter: is event @type wanted? What is not is never decoded, which is most of what a busy server sends.
- * @event: for discord_gateway_event_peek(), valid for this call
+ * DiscordGatewayFilter: is the event @frame of @text wanted? What is not is never decoded, which is most of what a busy
+ * server sends; discord_gateway_frame_peek() tells enough to decide.
  */
-typedef struct _DiscordGatewayEvent DiscordGatewayEvent;
-typedef gboolean (*DiscordGatewayFilter)(const char *type, const DiscordGatewayEvent *event, gpointer user_data);
+typedef gboolean (*DiscordGatewayFilter)(const DiscordGatewayFrame *frame, const char *text, gpointer user_data);
 /** discord_gateway_set_filter: @filter: (nullable): asked in order, right before "dispatch" would tell the event */
 void discord_gateway_set_filter(DiscordGateway *self, DiscordGatewayFilter filter, gpointer user_data);
-/** discord_gateway_event_peek: looks for @n_peeks strings in the event's data. */
-void discord_gateway_event_peek(const DiscordGatewayEvent *event, DiscordPeek *peeks, gsize n_peeks);
-
 void discord_gateway_start(DiscordGateway *self);
 /** discord_gateway_stop_async: closes so that the session can be resumed, saves the state. */
 void discord_gateway_stop_async(DiscordGateway *self, GCancellable *cancellable, GAsyncReadyCallback callback,

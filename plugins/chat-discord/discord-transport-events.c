@@ -336,24 +336,33 @@ on_interaction(DiscordTransport *self, const char *type, JsonObject *data)
         discord_interactions_refuse(self->interactions, data, "errand-box does not work in this channel.");
 }
 
+static const struct {
+    const char *type;
+    void (*handle)(DiscordTransport *self, const char *type, JsonObject *data);
+} handlers[] = {
+    {"MESSAGE_CREATE", on_message_create},  {"MESSAGE_UPDATE", on_message_update},
+    {"MESSAGE_DELETE", on_message_delete},  {"MESSAGE_DELETE_BULK", on_message_delete},
+    {"INTERACTION_CREATE", on_interaction}, {"THREAD_CREATE", on_thread},
+    {"THREAD_UPDATE", on_thread},           {"THREAD_DELETE", on_thread_delete},
+    {"THREAD_LIST_SYNC", on_thread_list},   {"CHANNEL_CREATE", on_channel},
+    {"CHANNEL_UPDATE", on_channel},         {"CHANNEL_DELETE", on_channel},
+    {"GUILD_CREATE", on_guild_create},      {"GUILD_DELETE", on_guild_delete},
+    {"GUILD_ROLE_CREATE", on_roles},        {"GUILD_ROLE_UPDATE", on_roles},
+    {"GUILD_ROLE_DELETE", on_roles},        {"GUILD_MEMBER_UPDATE", on_roles},
+};
+
+gboolean
+discord_transport_handles(const char *type)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(handlers); i++)
+        if (strcmp(handlers[i].type, type) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 void
 discord_transport_handle(DiscordTransport *self, const char *type, JsonObject *data)
 {
-    static const struct {
-        const char *type;
-        void (*handle)(DiscordTransport *self, const char *type, JsonObject *data);
-    } handlers[] = {
-        {"MESSAGE_CREATE", on_message_create},  {"MESSAGE_UPDATE", on_message_update},
-        {"MESSAGE_DELETE", on_message_delete},  {"MESSAGE_DELETE_BULK", on_message_delete},
-        {"INTERACTION_CREATE", on_interaction}, {"THREAD_CREATE", on_thread},
-        {"THREAD_UPDATE", on_thread},           {"THREAD_DELETE", on_thread_delete},
-        {"THREAD_LIST_SYNC", on_thread_list},   {"CHANNEL_CREATE", on_channel},
-        {"CHANNEL_UPDATE", on_channel},         {"CHANNEL_DELETE", on_channel},
-        {"GUILD_CREATE", on_guild_create},      {"GUILD_DELETE", on_guild_delete},
-        {"GUILD_ROLE_CREATE", on_roles},        {"GUILD_ROLE_UPDATE", on_roles},
-        {"GUILD_ROLE_DELETE", on_roles},        {"GUILD_MEMBER_UPDATE", on_roles},
-    };
-
     if (data == NULL || self->stopping || self->failed)
         return;
     for (guint i = 0; i < G_N_ELEMENTS(handlers); i++)

@@ -316,6 +316,7 @@ start_gateway(DiscordTransport *self)
     g_signal_connect(self->gateway, "down", G_CALLBACK(on_down), self);
     g_signal_connect(self->gateway, "failed", G_CALLBACK(on_gateway_failed), self);
     g_signal_connect(self->gateway, "dispatch", G_CALLBACK(on_dispatch), self);
+    discord_gateway_set_filter(self->gateway, discord_transport_wants, self);
     discord_gateway_start(self->gateway);
 }
 

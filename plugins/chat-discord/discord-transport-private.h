@@ -101,9 +101,16 @@ void discord_transport_clear_held(DiscordTransport *self);
 
 /** discord_transport_handle: one event of the gateway. */
 void discord_transport_handle(DiscordTransport *self, const char *type, JsonObject *data);
+/** discord_transport_handles: FALSE: events of @type are nothing to us. */
+gboolean discord_transport_handles(const char *type);
 DiscordListener discord_transport_listener(DiscordTransport *self);
 /** discord_transport_note_gone: a thread is archived, deleted or lost. */
 void discord_transport_note_gone(DiscordTransport *self, const char *thread, const char *state);
+
+/* --- discord-transport-filter.c --- */
+
+/** discord_transport_wants: a DiscordGatewayFilter with the transport as its data. */
+gboolean discord_transport_wants(const DiscordGatewayFrame *frame, const char *text, gpointer user_data);
 
 /* --- discord-transport-posts.c --- */
 

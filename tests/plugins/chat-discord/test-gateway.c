@@ -397,11 +397,11 @@ test_odd_files(void)
 }
 
 static gboolean
-wants(const char *type, const DiscordGatewayEvent *event, gpointer user_data)
+wants(const DiscordGatewayFrame *frame, const char *text, gpointer user_data)
 {
     DiscordPeek peeks[] = {{"content", ""}, {"author.id", ""}};
-    discord_gateway_event_peek(event, peeks, G_N_ELEMENTS(peeks));
-    return g_str_equal(type, "WANTED") && g_str_equal(peeks[0].text, "yes") && peeks[1].text[0] == '\0';
+    discord_gateway_frame_peek(text, frame, peeks, G_N_ELEMENTS(peeks));
+    return g_str_equal(frame->type, "WANTED") && g_str_equal(peeks[0].text, "yes") && peeks[1].text[0] == '\0';
 }
 
 /* What nobody wants is left out, and counts as handled. */
