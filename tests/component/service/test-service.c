@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The service as a supervisor runs it, against a real incusd: start, state lock, control socket, reload, drain. */
-#include "tests/component/cli/eb-test-program.h"
-#include "tests/lib/eb-test-incusd.h"
+#include "tests/component/service/service-fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,187 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* An account that every Debian has and nothing here uses. */
-#define ACCOUNT "daemon"
-
-static EbTestIncusd *incusd;
-
-typedef struct {
-    char *dir;
-    char *config;
-    char *log;
-    char *socket;
-    int notify; /* what the service reports to */
-} Fixture;
-
 static void
-write_config(Fixture *fixture, const char *accepted)
+test_life(ServiceFixture *fixture, gconstpointer data)
 {
-    g_autofree char *text = g_strdup_printf(
-        "[service]\naccount = \"" ACCOUNT "\"\nstate_dir = \"%s/state\"\nproject_root = \"%s/projects\"\n"
-        "accept_degraded = [%s]\n[plugin.incus]\nsocket = \"%s\"\nproject = \"%s\"\npool = \"%s\"\n",
-        fixture->dir, fixture->dir, accepted, incusd->socket, incusd->project, incusd->pool);
-    eb_test_write_file(fixture->config, text);
-    g_assert_cmpint(chmod(fixture->config, 0644), ==, 0);
-}
-
-static void
-make_owned(const char *dir, const char *name)
-{
-    const struct passwd *account = getpwnam(ACCOUNT);
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-
-    g_assert_nonnull(account);
-    g_assert_cmpint(mkdir(path, 0700), ==, 0);
-    g_assert_cmpint(chown(path, account->pw_uid, account->pw_gid), ==, 0);
-}
-
-static int
-listen_notify(Fixture *fixture)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    g_autofree char *path = g_build_filename(fixture->dir, "notify", NULL);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    g_strlcpy(address.sun_path, path, sizeof address.sun_path);
-    g_assert_cmpint(bind(fd, (struct sockaddr *)&address, sizeof address), ==, 0);
-    g_assert_cmpint(chmod(path, 0666), ==, 0);
-    g_setenv("EB_TEST_NOTIFY_SOCKET", path, TRUE);
-    return fd;
-}
-
-static void
-set_up(Fixture *fixture, gconstpointer data)
-{
-    fixture->dir = eb_test_temp_dir("svc");
-    g_assert_cmpint(chmod(fixture->dir, 0755), ==, 0);
-    fixture->config = g_build_filename(fixture->dir, "eb.toml", NULL);
-    fixture->log = g_build_filename(fixture->dir, "log", NULL);
-    fixture->socket = g_build_filename(fixture->dir, "state", "run", "control.sock", NULL);
-    fixture->notify = listen_notify(fixture);
-    make_owned(fixture->dir, "state");
-    make_owned(fixture->dir, "projects");
-    write_config(fixture, "");
-}
-
-static void
-tear_down(Fixture *fixture, gconstpointer data)
-{
-    close(fixture->notify);
-    g_unsetenv("EB_TEST_NOTIFY_SOCKET");
-    g_free(fixture->dir);
-    g_free(fixture->config);
-    g_free(fixture->log);
-    g_free(fixture->socket);
-}
-
-static char *
-read_log(Fixture *fixture)
-{
-    char *text = NULL;
-    g_file_get_contents(fixture->log, &text, NULL, NULL);
-    return text != NULL ? text : g_strdup("");
-}
-
-typedef struct {
-    Fixture *fixture;
-    const char *word;
-    gboolean seen;
-} Notice;
-
-static gboolean
-notified(gpointer user_data)
-{
-    Notice *notice = user_data;
-    char text[512];
-    /* May be asked again once it is true. */
-    if (notice->seen)
-        return TRUE;
-    ssize_t got = recv(notice->fixture->notify, text, sizeof text - 1, 0);
-
-    if (got < 0)
-        return FALSE;
-    text[got] = '\0';
-    g_test_message("notify: %s", text);
-    notice->seen = strstr(text, notice->word) != NULL;
-    return notice->seen;
-}
-
-static gboolean
-wake(int fd, GIOCondition condition, gpointer user_data)
-{
-    return G_SOURCE_CONTINUE;
-}
-
-static void
-wait_notice(Fixture *fixture, const char *word)
-{
-    Notice notice = {fixture, word, FALSE};
-    g_autoptr(GSource) source = g_unix_fd_source_new(fixture->notify, G_IO_IN);
-
-    g_source_set_callback(source, G_SOURCE_FUNC(wake), NULL, NULL);
-    g_source_attach(source, NULL);
-    eb_test_run_until(notified, &notice);
-    g_source_destroy(source);
-}
-
-/* What this host cannot enforce refuses a strict service, which names the ids; they go into the configuration. */
-static void
-accept_gaps(Fixture *fixture)
-{
-    g_autoptr(GSubprocess) process = eb_test_spawn("errand-boxd", fixture->config, fixture->log, "");
-    g_autoptr(GString) accepted = g_string_new(NULL);
-    g_autoptr(GRegex) id = g_regex_new("E-[0-9]{2,3}", 0, 0, NULL);
-    g_autoptr(GMatchInfo) match = NULL;
-    Notice ready = {fixture, "READY=1", FALSE};
-
-    /* It ends by itself or gets ready. */
-    while (g_subprocess_get_identifier(process) != NULL && !notified(&ready))
-        if (!g_main_context_iteration(NULL, FALSE))
-            g_usleep(2000);
-    if (g_subprocess_get_identifier(process) != NULL) {
-        g_subprocess_send_signal(process, SIGTERM);
-        g_assert_cmpint(eb_test_wait_exit(process), ==, 0);
-        return;
-    }
-    g_autofree char *log = read_log(fixture);
-    g_test_message("%s", log);
-    g_assert_cmpint(eb_test_wait_exit(process), ==, 3);
-    for (g_regex_match(id, log, 0, &match); g_match_info_matches(match); g_match_info_next(match, NULL)) {
-        g_autofree char *word = g_match_info_fetch(match, 0);
-        if (strstr(accepted->str, word) == NULL)
-            g_string_append_printf(accepted, "%s\"%s\"", accepted->len > 0 ? ", " : "", word);
-    }
-    g_assert_cmpuint(accepted->len, >, 0);
-    write_config(fixture, accepted->str);
-}
-
-static GSubprocess *
-start(Fixture *fixture)
-{
-    accept_gaps(fixture);
-    GSubprocess *process = eb_test_spawn("errand-boxd", fixture->config, fixture->log, "");
-    wait_notice(fixture, "READY=1");
-    return process;
-}
-
-static void
-stop(GSubprocess *process)
-{
-    g_subprocess_send_signal(process, SIGTERM);
-    g_assert_cmpint(eb_test_wait_exit(process), ==, 0);
-}
-
-static void
-test_life(Fixture *fixture, gconstpointer data)
-{
-    g_autoptr(GSubprocess) process = start(fixture);
+    g_autoptr(GSubprocess) process = service_start(fixture);
     const char *pid = g_subprocess_get_identifier(process);
     g_autofree char *status_path = g_strdup_printf("/proc/%s/status", pid);
     g_autofree char *status = NULL;
     g_autofree char *uids =
-        g_strdup_printf("Uid:\t%u\t%u\t%u\t%u\n", getpwnam(ACCOUNT)->pw_uid, getpwnam(ACCOUNT)->pw_uid,
-                        getpwnam(ACCOUNT)->pw_uid, getpwnam(ACCOUNT)->pw_uid);
+        g_strdup_printf("Uid:\t%u\t%u\t%u\t%u\n", getpwnam(SERVICE_ACCOUNT)->pw_uid, getpwnam(SERVICE_ACCOUNT)->pw_uid,
+                        getpwnam(SERVICE_ACCOUNT)->pw_uid, getpwnam(SERVICE_ACCOUNT)->pw_uid);
     struct stat info;
 
     g_assert_true(g_file_get_contents(status_path, &status, NULL, NULL));
@@ -223,32 +51,32 @@ test_life(Fixture *fixture, gconstpointer data)
     g_assert_nonnull(strstr(second.err, pid));
 
     g_subprocess_send_signal(process, SIGHUP);
-    wait_notice(fixture, "RELOADING=1");
-    wait_notice(fixture, "READY=1");
-    stop(process);
+    service_wait_notice(fixture, "RELOADING=1");
+    service_wait_notice(fixture, "READY=1");
+    service_stop(process);
     g_assert_cmpint(access(fixture->socket, F_OK), ==, -1);
     /* And again: nothing of the first is in the way. */
-    g_autoptr(GSubprocess) again = eb_test_spawn("errand-boxd", fixture->config, fixture->log, "");
-    wait_notice(fixture, "READY=1");
-    stop(again);
+    g_autoptr(GSubprocess) again = service_spawn(fixture);
+    service_wait_notice(fixture, "READY=1");
+    service_stop(again);
 }
 
 /* After SIGKILL the lock is free and the stale socket is replaced. */
 static void
-test_killed(Fixture *fixture, gconstpointer data)
+test_killed(ServiceFixture *fixture, gconstpointer data)
 {
-    g_autoptr(GSubprocess) process = start(fixture);
+    g_autoptr(GSubprocess) process = service_start(fixture);
 
     g_subprocess_send_signal(process, SIGKILL);
     g_assert_cmpint(eb_test_wait_exit(process), ==, 128 + SIGKILL);
     g_assert_cmpint(access(fixture->socket, F_OK), ==, 0);
     g_auto(EbTestRun) status = eb_test_run_program(fixture->config, NULL, "status");
     g_assert_cmpint(status.code, ==, 1);
-    g_autoptr(GSubprocess) again = eb_test_spawn("errand-boxd", fixture->config, fixture->log, "");
-    wait_notice(fixture, "READY=1");
+    g_autoptr(GSubprocess) again = service_spawn(fixture);
+    service_wait_notice(fixture, "READY=1");
     g_auto(EbTestRun) back = eb_test_run_program(fixture->config, NULL, "status");
     g_assert_cmpint(back.code, ==, 0);
-    stop(again);
+    service_stop(again);
 }
 
 /* 0: the service answered; 1: it closed at once; 2: no connection. */
@@ -278,9 +106,9 @@ connect_as(const char *path, uid_t uid)
 }
 
 static void
-test_other_accounts(Fixture *fixture, gconstpointer data)
+test_other_accounts(ServiceFixture *fixture, gconstpointer data)
 {
-    g_autoptr(GSubprocess) process = start(fixture);
+    g_autoptr(GSubprocess) process = service_start(fixture);
     g_autofree char *run = g_path_get_dirname(fixture->socket);
     g_autofree char *state = g_path_get_dirname(run);
 
@@ -290,16 +118,16 @@ test_other_accounts(Fixture *fixture, gconstpointer data)
     g_assert_cmpint(chmod(run, 0755), ==, 0);
     g_assert_cmpint(chmod(fixture->socket, 0666), ==, 0);
     g_assert_cmpint(connect_as(fixture->socket, 12345), ==, 1);
-    g_assert_cmpint(connect_as(fixture->socket, getpwnam(ACCOUNT)->pw_uid), ==, 0);
+    g_assert_cmpint(connect_as(fixture->socket, getpwnam(SERVICE_ACCOUNT)->pw_uid), ==, 0);
     g_assert_cmpint(connect_as(fixture->socket, 0), ==, 0);
-    stop(process);
+    service_stop(process);
 }
 
 /* Nonsense, half a line, and more clients than there are places: the service answers the next one as ever. */
 static void
-test_rude_clients(Fixture *fixture, gconstpointer data)
+test_rude_clients(ServiceFixture *fixture, gconstpointer data)
 {
-    g_autoptr(GSubprocess) process = start(fixture);
+    g_autoptr(GSubprocess) process = service_start(fixture);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fds[64];
     g_autoptr(GString) deep = g_string_new(NULL);
@@ -325,11 +153,11 @@ test_rude_clients(Fixture *fixture, gconstpointer data)
         g_assert_cmpuint(tries, <, 50);
         g_usleep(50000);
     }
-    stop(process);
+    service_stop(process);
 }
 
 static void
-test_start_refused(Fixture *fixture, gconstpointer data)
+test_start_refused(ServiceFixture *fixture, gconstpointer data)
 {
     g_autofree char *state = g_build_filename(fixture->dir, "state", NULL);
     g_autofree char *moved = g_build_filename(fixture->dir, "moved", NULL);
@@ -344,30 +172,19 @@ test_start_refused(Fixture *fixture, gconstpointer data)
     g_assert_nonnull(strstr(missing.err, "errand-box setup"));
 }
 
-int
-main(int argc, char **argv)
+static void
+add_tests(void)
 {
-    g_autofree char *reason = NULL;
-
-    eb_test_init(&argc, &argv);
-    if (geteuid() != 0)
-        reason = g_strdup("only root can become the account");
-    else
-        incusd = eb_test_incusd_acquire("service", &reason);
-    if (incusd == NULL) {
-        g_print("1..0 # SKIP %s\n", reason);
-        return 77;
-    }
-    /* The account reaches this private daemon by its mode; the groups of a real host are set up by setup. */
-    g_assert_cmpint(chmod(incusd->dir, 0755), ==, 0);
-    g_assert_cmpint(chmod(incusd->socket, 0666), ==, 0);
-#define ADD(name, func) g_test_add("/service/" name, Fixture, NULL, set_up, func, tear_down)
+#define ADD(name, func) g_test_add("/service/" name, ServiceFixture, NULL, service_set_up, func, service_tear_down)
     ADD("life", test_life);
     ADD("killed", test_killed);
     ADD("other-accounts", test_other_accounts);
     ADD("rude-clients", test_rude_clients);
     ADD("start-refused", test_start_refused);
-    int code = g_test_run();
-    eb_test_incusd_release(incusd);
-    return code;
+}
+
+int
+main(int argc, char **argv)
+{
+    return service_main(&argc, &argv, "service", add_tests);
 }
