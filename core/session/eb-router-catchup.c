@@ -150,8 +150,12 @@ eb_catchup_seen(EbCatchup *self, const char *thread, const char *message_id)
 void
 eb_catchup_thread_opened(EbCatchup *self, const char *thread, const char *message_id)
 {
-    if (!g_hash_table_contains(self->watermarks, thread))
-        set_watermark(self, thread, message_id);
+    if (g_hash_table_contains(self->watermarks, thread))
+        return;
+    set_watermark(self, thread, message_id);
+    /* What people wrote there before we knew of it: the answer may have taken its time, or a run have died over it. */
+    close_place(self, thread);
+    pump(self);
 }
 
 void

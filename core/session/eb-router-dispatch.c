@@ -183,6 +183,7 @@ open_session(EbRouter *self, EbChatMessage *message, const EbOpening *opening, c
         eb_catchup_thread_opened(self->catchup, thread, message->id);
     EbSession *session = eb_session_manager_begin(self->manager, record, TRUE, self->transport);
     give_prompt(self, session, message, opening->prompt, EB_ROUTER_SAY);
+    eb_router_release(self, thread);
 }
 
 static void try_thread(EbThreadOpening *opening);
@@ -238,6 +239,9 @@ on_thread(GObject *source, GAsyncResult *result, gpointer user_data)
     } else {
         open_session(self, opening->message, opening->opening, thread);
     }
+    self->opening--;
+    if (self->opening == 0)
+        eb_router_release(self, NULL);
     opening_free(opening);
 }
 
@@ -280,6 +284,7 @@ open_thread(EbRouter *self, EbChatMessage *message)
     opening->self = g_object_ref(self);
     opening->message = eb_chat_message_ref(message);
     opening->opening = accepted;
+    self->opening++;
     eb_router_follow(self, message);
     try_thread(opening);
 }
@@ -361,6 +366,12 @@ dispatch_in_thread(EbRouter *self, EbRouterAddress *address, EbChatMessage *mess
         eb_router_give(self, address, message, message->text, EB_ROUTER_SAY);
         return;
     }
+    if (self->policy != NULL) {
+        g_autoptr(GError) error = eb_error_new(EB_ERROR_NOT_FOUND, "session.none",
+                                               "there is no session here any more: begin one in the channel");
+        eb_router_refuse(self, message, address->thread, error);
+        return;
+    }
     g_autoptr(EbOpening) opening = accept_opening(self, message, address->thread);
     if (opening != NULL)
         open_session(self, message, opening, address->thread);
@@ -382,6 +393,12 @@ eb_router_dispatch(EbRouter *self, EbChatMessage *message)
     /* Somebody nobody would have listened to is not told that it was too late. */
     if (is_late(self, message) && (address.record == NULL || address.role >= EB_ROLE_GUEST)) {
         eb_router_note_late(self, message);
+        return;
+    }
+    /* A run that died while it opened a thread left what was said there since behind the message that opens it. */
+    if (self->policy != NULL && address.thread != NULL && address.record == NULL && !address.stopped &&
+        self->opening > 0) {
+        hold(self, message, address.thread);
         return;
     }
     if (eb_router_command(self, message))

@@ -28,6 +28,7 @@ struct _EbRouter {
     const EbChatPolicy *policy; /* (nullable): of the transport */
     GCancellable *cancellable;
     GPtrArray *held;     /* (element-type EbChatMessage), at most EB_ROUTER_MAX_HELD */
+    guint opening;       /* threads that are being opened: the journal bounds them */
     GHashTable *prompts; /* utf8 message id -> EbRouterPrompt, at most EB_ROUTER_MAX_PROMPTS */
     GHashTable *told;    /* (set of utf8 "thread author"), at most EB_ROUTER_MAX_TOLD */
     GHashTable *late;    /* utf8 thread or "" -> EbRouterLate: places of one catch-up */
@@ -39,6 +40,8 @@ struct _EbRouter {
 
 /** eb_router_take: checks whether @message is for us, writes it down, then dispatches it. */
 void eb_router_take(EbRouter *self, EbChatMessage *message);
+/** eb_router_release: what is held for @thread (nullable: for any) goes on. */
+void eb_router_release(EbRouter *self, const char *thread);
 /** eb_router_lose_thread: it can be written to no more: @state: archived, deleted, lost */
 void eb_router_lose_thread(EbRouter *self, const char *thread, const char *state);
 
@@ -131,7 +134,7 @@ void eb_catchup_connected(EbCatchup *self);
 /** eb_catchup_hold: TRUE: @message waits for what was missed before it. */
 gboolean eb_catchup_hold(EbCatchup *self, EbChatMessage *message);
 void eb_catchup_seen(EbCatchup *self, const char *thread, const char *message_id);
-/** eb_catchup_thread_opened: @thread begins after @message_id. */
+/** eb_catchup_thread_opened: @thread, new to us, begins after @message_id, which was not acted on yet. */
 void eb_catchup_thread_opened(EbCatchup *self, const char *thread, const char *message_id);
 void eb_catchup_forget(EbCatchup *self, const char *thread);
 /** eb_catchup_change_waiting: @message was edited or (text NULL) withdrawn while it waits: TRUE when it did. */

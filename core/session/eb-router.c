@@ -308,19 +308,25 @@ on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 void
-eb_router_session_ended(EbRouter *self, const char *thread, const char *reason)
+eb_router_release(EbRouter *self, const char *thread)
 {
     g_autoptr(GPtrArray) ready = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
     for (guint i = 0; i < self->held->len;) {
         EbChatMessage *message = self->held->pdata[i];
         const char *own = message->thread != NULL ? message->thread : EB_ROUTER_MAIN_THREAD;
-        if (g_strcmp0(own, thread) == 0)
+        if (thread == NULL || g_str_equal(own, thread))
             g_ptr_array_add(ready, g_ptr_array_steal_index(self->held, i));
         else
             i++;
     }
     for (guint i = 0; i < ready->len && self->manager != NULL; i++)
         eb_router_dispatch(self, ready->pdata[i]);
+}
+
+void
+eb_router_session_ended(EbRouter *self, const char *thread, const char *reason)
+{
+    eb_router_release(self, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD);
     /* Last: whatever is said in a thread that was put away brings it back. */
     if (self->policy != NULL && thread != NULL && (self->caps & EB_CHAT_CAP_THREADS) != 0 &&
         g_strcmp0(reason, eb_session_end_to_string(EB_SESSION_END_STOPPED)) == 0)

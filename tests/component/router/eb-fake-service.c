@@ -77,6 +77,7 @@ post_async(EbChatTransport *transport, EbChatPost *post, GCancellable *cancellab
     if (post->kind != EB_CHAT_POST_TEXT || post->final)
         write_log(self, eb_chat_post_kind_to_string(post->kind), post->thread, post->text);
     g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, ++self->last_id);
+    write_log(self, "id", id, "-1");
     if (!self->down)
         g_signal_emit_by_name(self, "seen", post->thread, id);
     g_task_return_pointer(task, g_steal_pointer(&id), g_free);
@@ -149,6 +150,7 @@ open_thread_async(EbChatTransport *transport, const char *message_id, const char
         return;
     }
     g_hash_table_replace(self->threads, g_strdup(message_id), g_strdup(title));
+    write_log(self, "thread", message_id, title);
     if (self->late_to_open)
         g_ptr_array_add(self->held_opens, g_steal_pointer(&task));
     else
@@ -299,6 +301,8 @@ eb_fake_service_add(EbFakeService *self, const char *thread, const char *author,
     EbChatMessage *message = eb_chat_message_new(id, thread, author, text);
     message->sent_unix_ms = g_get_real_time() / 1000;
     g_ptr_array_add(self->history, message);
+    g_autofree char *number = g_strdup_printf("%u", self->history->len - 1);
+    write_log(self, "id", id, number);
     if (thread != NULL)
         g_hash_table_remove(self->archived, thread);
     return message;
