@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The coalescer with whatever comes in whatever order, and with far too much. */
 #include "coalescer-fixture.h"
+#include "core/render/eb-coalescer-private.h"
 
 /* Whatever floods it, the queue is bounded, and people are told. */
 static void
@@ -116,11 +117,32 @@ test_random(void)
         random_round(i % 2 ? CHAT : EB_CHAT_CAP_EDIT);
 }
 
+/* A transport that keeps a post until it is shown is not given up on; any other one is, some time. */
+static void
+test_patience(void)
+{
+    for (guint patient = 0; patient < 2; patient++) {
+        Fixture f;
+        begin(&f, CHAT, 2000, 1);
+        f.chat->limits.patient = patient == 1;
+        f.chat->hold = TRUE;
+        g_clear_object(&f.coalescer);
+        f.coalescer = eb_coalescer_new(EB_CHAT_TRANSPORT(f.chat));
+        push(&f, EB_CHAT_POST_NOTICE, NULL, "a", NULL);
+        g_assert_true(f.coalescer->posting);
+        g_assert_cmpint(f.coalescer->deadline == NULL, ==, patient == 1);
+        render_chat_release(f.chat);
+        assert_screen(&f, "a");
+        end(&f);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/coalescer/random", test_random);
+    g_test_add_func("/coalescer/patience", test_patience);
     g_test_add_func("/coalescer/bounds", test_bounds);
     return g_test_run();
 }
