@@ -33,7 +33,7 @@ gboolean zoo_has_run(const char *what, const char *name);
 /** zoo_assert_failed: the record is failed, provides nothing, and says exactly why. */
 void zoo_assert_failed(Zoo *zoo, const char *name, EbErrorCode code, const char *reason, const char *text);
 
-/** ZOO_ABI: "1.0" */
+/** ZOO_ABI: of this errand-box, e.g. "1.1" */
 #define ZOO_TEXT_OF(number) G_STRINGIFY(number)
 #define ZOO_ABI ZOO_TEXT_OF(EB_ABI_MAJOR) "." ZOO_TEXT_OF(EB_ABI_MINOR)
 
