@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/provision/eb-settings-text.h"
+#include "core/provision/eb-setup-invite.h"
 #include "core/provision/eb-setup-private.h"
 
 #define SETTINGS_FILE "/etc/errand-box/conf.d/50-setup.toml"
@@ -141,6 +142,31 @@ load_credentials(EbSetup *self, Content *content, GPtrArray **entries, GError **
     return FALSE;
 }
 
+/* What an operator does next with the token of a bot. */
+static void
+note_invite(EbFindings *findings, GPtrArray *entries)
+{
+    const char *token = eb_env_file_lookup(entries, "ERRAND_CHAT_TOKEN");
+    g_autofree char *url = token != NULL ? eb_setup_invite_url(token) : NULL;
+
+    if (url != NULL)
+        eb_findings_note(findings, "invite the bot to your server: %s", url);
+}
+
+/* The same of credentials that were stored earlier, as far as they can be read. */
+static void
+note_stored_invite(const char *path, EbFindings *findings)
+{
+    g_auto(Content) content = {0};
+    struct stat info;
+    g_autoptr(GPtrArray) entries = NULL;
+
+    if (read_content(path, &content, &info, NULL))
+        entries = eb_env_file_parse(content.text, content.length, NULL);
+    if (entries != NULL)
+        note_invite(findings, entries);
+}
+
 static gboolean
 check_credentials(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -156,6 +182,7 @@ check_credentials(EbSetup *self, EbFindings *findings, GError **error)
             eb_findings_note(findings, "stored earlier in %s", stored);
         else
             eb_findings_note(findings, "none given (--creds FILE)");
+        note_stored_invite(stored, findings);
         return TRUE;
     }
     if (!load_credentials(self, &content, &entries, error))
@@ -166,6 +193,7 @@ check_credentials(EbSetup *self, EbFindings *findings, GError **error)
                            self->account);
     else
         eb_findings_note(findings, "read %s", keys);
+    note_invite(findings, entries);
     return TRUE;
 }
 

@@ -213,7 +213,7 @@ fine(DiscordCheck *self, const DiscordStartup *startup)
         return eb_check_result_new(EB_CHECK_OK, "the bot is %s (%s)", startup->user_name, startup->user_id);
     case DISCORD_STARTUP_APPLICATION:
         invite = discord_invite_url(startup->application_id);
-        return eb_check_result_new(EB_CHECK_OK, "application %s; to invite it: %s", startup->application_id, invite);
+        return eb_check_result_new(EB_CHECK_OK, "it may; invite the bot with %s", invite);
     case DISCORD_STARTUP_CHANNEL:
         return eb_check_result_new(EB_CHECK_OK, "#%s of server %s", startup->channel_name, startup->guild_id);
     default:

@@ -6,6 +6,7 @@
 #include "core/provision/eb-provision-client.h"
 #include "core/provision/eb-run.h"
 #include "core/provision/eb-settings-text.h"
+#include "core/provision/eb-setup-invite.h"
 #include "tests/lib/eb-test.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
@@ -154,6 +155,29 @@ test_run(void)
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "provision.program", NULL);
 }
 
+static void
+test_invite(void)
+{
+    static const char *const NO_TOKENS[] = {"",
+                                            ".",
+                                            "mock-token",
+                                            "MTE4MDAwMDAwMDAwMDAwMDAwMQ",
+                                            "bm90LWFuLWlkLWF0LWFsbCE.x.y",
+                                            "MDE4MDAwMDAwMDAwMDAwMDAwMQ.x.y",
+                                            "MTIz.x.y",
+                                            "MTE4MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMQ.x.y",
+                                            "\xff\xfe.x.y"};
+    g_autofree char *id = g_base64_encode((const guchar *)"1180000000000000001", 19);
+    g_autofree char *token = g_strdup_printf("%.26s.Gabcde.secret-part", id);
+    g_autofree char *url = eb_setup_invite_url(token);
+
+    g_assert_cmpstr(url, ==,
+                    "https://discord.com/oauth2/authorize?client_id=1180000000000000001&scope=bot+applications.commands"
+                    "&permissions=326417615936");
+    for (gsize i = 0; i < G_N_ELEMENTS(NO_TOKENS); i++)
+        g_assert_null(eb_setup_invite_url(NO_TOKENS[i]));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -165,6 +189,7 @@ main(int argc, char **argv)
     g_test_add_func("/provision/settings-defaults", test_settings_defaults);
     g_test_add_func("/provision/settings-refused", test_settings_refused);
     g_test_add_func("/provision/credential-keys", test_credential_keys);
+    g_test_add_func("/provision/invite", test_invite);
     g_test_add_func("/provision/run", test_run);
     return g_test_run();
 }
