@@ -107,20 +107,6 @@ fail(EbDaemon *self, GError *error)
 /* --- the way up --- */
 
 static void
-log_failed_plugins(EbDaemon *self)
-{
-    GPtrArray *records = eb_plugin_registry_get_records(self->registry);
-
-    for (guint i = 0; i < records->len; i++) {
-        const EbPluginRecord *record = records->pdata[i];
-        if (record->state == EB_PLUGIN_STATE_FAILED)
-            eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN,
-                         record->error != NULL ? record->error->message : "the plugin failed", "EB_PLUGIN",
-                         record->name, "EB_REASON", eb_error_get_reason(record->error), NULL);
-    }
-}
-
-static void
 attach_transports(EbDaemon *self)
 {
     g_autoptr(GPtrArray) transports = eb_plugin_registry_list(self->registry, EB_EXTENSION_CHAT_TRANSPORT);
@@ -190,7 +176,6 @@ plugins_started(GObject *source, GAsyncResult *result, gpointer user_data)
         fail(self, error);
         return;
     }
-    log_failed_plugins(self);
     if (self->asked_to_stop) {
         drain(self);
     } else if (!eb_daemon_check_backend(self->config, self->registry, &error) ||
@@ -348,7 +333,6 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
     self->signals[0] = watch_signal(SIGTERM, told_to_stop, self);
     self->signals[1] = watch_signal(SIGINT, told_to_stop, self);
     self->signals[2] = watch_signal(SIGHUP, told_to_reload, self);
-    log_failed_plugins(self);
     if (!eb_daemon_check_backend(self->config, self->registry, &error) ||
         !eb_daemon_check_transports(self->registry, &error)) {
         fail(self, error);

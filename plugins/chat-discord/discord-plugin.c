@@ -111,6 +111,7 @@ plugin_start_async(EbPlugin *plugin, GCancellable *cancellable, GAsyncReadyCallb
 
     g_task_set_source_tag(task, plugin_start_async);
     if (self->transport == NULL) {
+        eb_info("%s", "there is no [plugin.chat-discord] in the configuration: Discord is not used");
         g_task_return_boolean(task, TRUE);
         return;
     }
