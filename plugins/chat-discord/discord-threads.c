@@ -9,6 +9,7 @@ typedef struct {
     char *id;
     DiscordPlace place;
     gboolean archived;
+    gboolean refused;
     GList *link; /* in order: the one heard of last at the tail */
 } Entry;
 
@@ -81,6 +82,7 @@ put(DiscordThreads *self, const char *id, DiscordPlace place)
         g_hash_table_insert(self->entries, entry->id, entry);
     }
     entry->place = place;
+    entry->refused = FALSE;
     return entry;
 }
 
@@ -132,7 +134,18 @@ void
 discord_threads_refuse(DiscordThreads *self, const char *id)
 {
     if (discord_is_snowflake(id) && strcmp(id, self->channel_id) != 0)
-        put(self, id, DISCORD_PLACE_OTHER);
+        put(self, id, DISCORD_PLACE_OTHER)->refused = TRUE;
+}
+
+void
+discord_threads_forget_refused(DiscordThreads *self)
+{
+    for (GList *at = self->order.head, *next; at != NULL; at = next) {
+        Entry *entry = at->data;
+        next = at->next;
+        if (entry->refused)
+            forget(self, entry);
+    }
 }
 
 gboolean

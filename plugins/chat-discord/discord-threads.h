@@ -34,10 +34,12 @@ DiscordPlace discord_threads_place(DiscordThreads *self, const char *id);
 const char *discord_threads_note(DiscordThreads *self, JsonObject *channel);
 /** discord_threads_note_all: @channels: (nullable): an array of channel objects, at most DISCORD_THREADS_MAX of it read */
 void discord_threads_note_all(DiscordThreads *self, JsonArray *channels);
-/** discord_threads_claim: @id is a thread of the channel: it was made, or is known from an earlier run. */
+/** discord_threads_claim: @id is a thread of the channel: it was just made. */
 void discord_threads_claim(DiscordThreads *self, const char *id);
 /** discord_threads_refuse: @id is none of ours, or may not be seen: it is not asked for again. */
 void discord_threads_refuse(DiscordThreads *self, const char *id);
+/** discord_threads_forget_refused: what could not be seen is unknown again: it may be seen now. */
+void discord_threads_forget_refused(DiscordThreads *self);
 /** discord_threads_remove: TRUE: it was a thread of the channel. */
 gboolean discord_threads_remove(DiscordThreads *self, const char *id);
 /** discord_threads_list: (transfer full) (element-type utf8): threads of the channel */

@@ -126,6 +126,50 @@ read_page(DiscordTransport *self, GTask *task)
     discord_rest_send_async(self->rest, request, g_task_get_cancellable(task), on_page, task);
 }
 
+/* Of which channel it is has to be known before it is listened to: the one that is served may be another one now. */
+static void
+on_place(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = user_data;
+    DiscordTransport *self = g_task_get_source_object(task);
+    Reading *reading = g_task_get_task_data(task);
+    GError *error = NULL;
+    g_autoptr(JsonNode) node = discord_rest_send_finish(DISCORD_REST(source), result, &error);
+
+    if (node != NULL)
+        discord_threads_note(self->threads, eb_json_node_object(node));
+    if (error == NULL && discord_threads_place(self->threads, reading->place) != DISCORD_PLACE_THREAD)
+        discord_transport_set_elsewhere(self, reading->place, &error);
+    if (error != NULL)
+        g_task_return_error(task, error);
+    else
+        read_page(self, g_steal_pointer(&task));
+}
+
+/* @task: (transfer full) */
+static void
+find_place(DiscordTransport *self, GTask *task)
+{
+    Reading *reading = g_task_get_task_data(task);
+    DiscordPlace place = discord_threads_place(self->threads, reading->place);
+    GError *error = NULL;
+
+    if (place == DISCORD_PLACE_UNKNOWN) {
+        DiscordRequest *request =
+            discord_request_new("GET", "/channels/{c}", reading->place, "/channels/%s", reading->place);
+        request->patience_ms = PATIENCE_MS;
+        discord_rest_send_async(self->rest, request, g_task_get_cancellable(task), on_place, task);
+        return;
+    }
+    if (place != DISCORD_PLACE_OTHER) {
+        read_page(self, task);
+        return;
+    }
+    discord_transport_set_elsewhere(self, reading->place, &error);
+    g_task_return_error(task, error);
+    g_object_unref(task);
+}
+
 void
 discord_transport_read_back_async(EbChatTransport *transport, const char *thread, const char *after_id, guint max,
                                   GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
@@ -148,9 +192,7 @@ discord_transport_read_back_async(EbChatTransport *transport, const char *thread
             task, eb_error_new(EB_ERROR_UNAVAILABLE, "discord.not-started", "the connection to Discord is not there"));
         return;
     }
-    if (reading->is_thread && discord_threads_place(self->threads, reading->place) == DISCORD_PLACE_UNKNOWN)
-        discord_threads_claim(self->threads, reading->place);
-    read_page(self, g_steal_pointer(&task));
+    find_place(self, g_steal_pointer(&task));
 }
 
 /* --- files --- */

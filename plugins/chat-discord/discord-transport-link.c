@@ -179,6 +179,7 @@ check_passed(DiscordTransport *self, const DiscordStartup *startup)
         return;
     tell_connection(self, "connected");
     g_hash_table_remove_all(self->gone); /* what was lost may be seen again */
+    discord_threads_forget_refused(self->threads);
     resume_views(self);
 }
 

@@ -65,6 +65,8 @@ struct _DiscordTransport {
 
 /** discord_transport_place: (transfer none): the channel or thread that the core calls @thread */
 const char *discord_transport_place(DiscordTransport *self, const char *thread);
+/** discord_transport_set_elsewhere: EB_ERROR_NOT_FOUND "discord.thread-elsewhere": it is none that is served. */
+void discord_transport_set_elsewhere(DiscordTransport *self, const char *thread, GError **error);
 /** discord_transport_view: (transfer none) (nullable): NULL with @error */
 DiscordView *discord_transport_view(DiscordTransport *self, const char *thread, GError **error);
 

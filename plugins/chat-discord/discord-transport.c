@@ -21,6 +21,13 @@ discord_transport_place(DiscordTransport *self, const char *thread)
     return discord_is_snowflake(thread) ? thread : self->config->channel_id;
 }
 
+void
+discord_transport_set_elsewhere(DiscordTransport *self, const char *thread, GError **error)
+{
+    eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.thread-elsewhere",
+                 "thread %s is none of channel %s, or cannot be seen", thread, self->config->channel_id);
+}
+
 static void
 on_view_gone(DiscordView *view, const char *state, DiscordTransport *self)
 {
@@ -75,6 +82,10 @@ discord_transport_view(DiscordTransport *self, const char *thread, GError **erro
         eb_set_error(error, EB_ERROR_UNAVAILABLE, "discord.not-started", "the connection to Discord is not there");
         return NULL;
     }
+    if (discord_threads_place(self->threads, place) == DISCORD_PLACE_OTHER) {
+        discord_transport_set_elsewhere(self, place, error);
+        return NULL;
+    }
     if (state != NULL) {
         eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.thread-gone", "thread %s is %s", place, state);
         return NULL;
@@ -86,8 +97,6 @@ discord_transport_view(DiscordTransport *self, const char *thread, GError **erro
                      DISCORD_TRANSPORT_MAX_VIEWS);
         return NULL;
     }
-    if (discord_threads_place(self->threads, place) == DISCORD_PLACE_UNKNOWN)
-        discord_threads_claim(self->threads, place);
     view = discord_view_new(self->rest, place);
     g_signal_connect(view, "gone", G_CALLBACK(on_view_gone), self);
     g_hash_table_insert(self->views, g_strdup(place), view);

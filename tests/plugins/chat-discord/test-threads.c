@@ -86,6 +86,11 @@ test_claims(void)
     g_autoptr(GPtrArray) list = discord_threads_list(threads);
     g_assert_cmpuint(list->len, ==, 1);
     g_assert_cmpstr(list->pdata[0], ==, THREAD);
+    note(threads, "{\"id\":\"" OTHER "\",\"type\":0}");
+    discord_threads_forget_refused(threads);
+    g_assert_cmpint(discord_threads_place(threads, STRANGER), ==, DISCORD_PLACE_UNKNOWN);
+    g_assert_cmpint(discord_threads_place(threads, OTHER), ==, DISCORD_PLACE_OTHER);
+    g_assert_cmpint(discord_threads_place(threads, THREAD), ==, DISCORD_PLACE_THREAD);
 }
 
 static void

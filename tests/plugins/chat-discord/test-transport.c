@@ -480,9 +480,42 @@ test_read_back_thread(Fixture *fixture, gconstpointer data)
     g_assert_cmpuint(found->len, ==, 1);
     g_assert_cmpstr(((const EbChatMessage *)found->pdata[0])->thread, ==, thread);
     g_assert_cmpstr(((const EbChatMessage *)found->pdata[0])->id, ==, said);
+    /* After a restart nobody has told of it: archived threads are not in any list. */
+    fixture_stop(fixture);
+    fixture_make_transport(fixture);
+    g_assert_true(fixture_start(fixture, FIXTURE_TOKEN, &error));
+    g_autoptr(GPtrArray) again = fixture_read_back(fixture, thread, thread, 100, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(again->len, ==, 1);
     g_autoptr(JsonObject) gone = fixture_call(fixture, "delete-channel", "{\"channel\":\"%s\"}", thread);
     g_assert_null(fixture_read_back(fixture, thread, thread, 100, &error));
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "discord.10003", NULL);
+}
+
+/* A thread the service remembers, of a channel that is served no more. */
+static void
+test_elsewhere(Fixture *fixture, gconstpointer data)
+{
+    g_autoptr(JsonObject) opened =
+        fixture_call(fixture, "thread", "{\"channel\":\"%s\",\"name\":\"old\"}", DISCORD_STANDIN_OTHER_CHANNEL);
+    g_autofree char *thread = g_strdup(eb_json_get_string(opened, "id"));
+    g_autoptr(JsonObject) shut =
+        fixture_call(fixture, "change-thread", "{\"channel\":\"%s\",\"archived\":true}", thread);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbChatPost) post = eb_chat_post_new(thread, EB_CHAT_POST_TEXT, "not here");
+
+    fixture_stop(fixture);
+    fixture_make_transport(fixture);
+    g_assert_true(fixture_start(fixture, FIXTURE_TOKEN, &error));
+    g_assert_null(fixture_read_back(fixture, thread, thread, 100, &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "discord.thread-elsewhere", thread);
+    g_clear_error(&error);
+    g_assert_null(fixture_read_back(fixture, thread, thread, 100, &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "discord.thread-elsewhere", thread);
+    g_clear_error(&error);
+    g_assert_null(fixture_post(fixture, post, &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "discord.thread-elsewhere", thread);
+    g_assert_cmpuint(fixture_count(fixture, "messages", "{\"channel\":\"%s\",\"author\":\"bot\"}", thread), ==, 0);
 }
 
 /* --- files --- */
@@ -580,6 +613,7 @@ main(int argc, char **argv)
     ADD("reactions", test_reactions);
     ADD("read-back", test_read_back);
     ADD("read-back-thread", test_read_back_thread);
+    ADD("elsewhere", test_elsewhere);
     ADD("fetch", test_fetch);
     ADD("fetch-elsewhere", test_fetch_elsewhere);
     ADD("names", test_names);
