@@ -11,7 +11,7 @@
 #define INTENTS ((1 << 0) | (1 << 9) | (1 << 15))
 /* Of the check, while Discord does not answer it. */
 #define CHECK_RETRY_MS 5000
-#define CHECK_RETRY_MAX_MS 300000
+#define CHECK_RETRY_MAX_MS 60000
 
 void
 discord_clear_source(GSource **source)
@@ -205,14 +205,19 @@ on_checked(GObject *source, GAsyncResult *result, gpointer user_data)
     } else {
         guint wait_ms = CHECK_RETRY_MS << MIN(self->check_failures, 6);
         self->check_failures++;
-        if (!self->up)
+        if (!self->up) {
             set_text(&self->down_why, error->message);
+            if (self->starting == NULL)
+                tell_connection(self, NULL);
+        }
         discord_transport_check_soon(self, MIN(wait_ms, CHECK_RETRY_MAX_MS));
     }
     if (self->check_again)
         discord_transport_check_soon(self, CHECK_RETRY_MS);
     self->check_again = FALSE;
-    start_gateway(self);
+    /* Before it is known who we are, our own words could be taken for somebody's. */
+    if (self->checked)
+        start_gateway(self);
 }
 
 static void
@@ -278,10 +283,6 @@ on_ready(DiscordGateway *gateway, gboolean resumed, JsonObject *data, DiscordTra
     tell_connection(self, resumed ? "connected again, nothing was missed" : "connected");
     resume_views(self);
     discord_transport_offer_commands(self);
-    if (!self->checked && !self->checking) {
-        discord_clear_source(&self->check_timer);
-        check(self);
-    }
     end_start(self, NULL);
 }
 
@@ -494,7 +495,7 @@ on_flush_look(gpointer user_data)
     gint64 until = *(gint64 *)g_task_get_task_data(task);
     guint queued = count_queued(self);
 
-    if (queued > 0 && self->up && g_get_monotonic_time() < until)
+    if (queued > 0 && !self->failed && g_get_monotonic_time() < until)
         return G_SOURCE_CONTINUE;
     if (queued > 0)
         eb_warning("%u posts did not reach Discord before the end", queued);
