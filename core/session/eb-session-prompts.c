@@ -70,6 +70,15 @@ give_back(EbSession *self, guint index)
 }
 
 static void
+fail_steer(EbSession *self, guint index, EbPromptOutcome outcome)
+{
+    const EbPrompt *prompt = ((EbSteer *)self->steered->pdata[index])->prompt;
+    eb_session_set_prompt_state(self, prompt, EB_JOURNAL_DONE);
+    eb_session_set_outcome(self, prompt, outcome);
+    g_ptr_array_remove_index(self->steered, index);
+}
+
+static void
 on_steered(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     EbSteering *steering = user_data;
@@ -83,8 +92,12 @@ on_steered(GObject *source, GAsyncResult *result, gpointer user_data)
         return; /* its turn was settled without it */
     steer->pending = FALSE;
     if (!taken && !self->ending && !self->cancelled) {
-        eb_info("a prompt could not be steered into the turn and waits for the next: %s", error->message);
-        give_back(self, index);
+        eb_info("a prompt could not be steered into the turn: %s", error->message);
+        if (error->code == EB_ERROR_UNAVAILABLE)
+            fail_steer(self, index,
+                       EB_PROMPT_FAILED); /* the agent is gone, and whether it has begun with it is not known */
+        else
+            give_back(self, index);
     }
     eb_session_steer_settled(self);
 }
@@ -123,9 +136,7 @@ on_steer_prepared(GObject *source, GAsyncResult *result, gpointer user_data)
         return; /* it ends with the turn */
     if (prompt == NULL) {
         eb_session_post_error(self, error);
-        eb_session_set_prompt_state(self, steer->prompt, EB_JOURNAL_DONE);
-        eb_session_set_outcome(self, steer->prompt, EB_PROMPT_REFUSED);
-        g_ptr_array_remove_index(self->steered, index);
+        fail_steer(self, index, EB_PROMPT_REFUSED);
     } else {
         /* The turn was over before. */
         eb_prompt_free(steer->prompt);
@@ -322,8 +333,14 @@ eb_session_settle_prompts(EbSession *self, const EbPrompt *prompt, EbPromptOutco
     settle(self, prompt, outcome);
     g_autoptr(GPtrArray) steered = g_steal_pointer(&self->steered);
     self->steered = g_ptr_array_new_with_free_func((GDestroyNotify)eb_steer_free);
-    for (guint i = 0; i < steered->len; i++)
-        settle(self, ((EbSteer *)steered->pdata[i])->prompt, outcome);
+    for (guint i = 0; i < steered->len; i++) {
+        const EbSteer *steer = steered->pdata[i];
+        gboolean cut_off = steer->pending && self->ending;
+        settle(self, steer->prompt,
+               !cut_off                  ? outcome
+               : self->end_error != NULL ? EB_PROMPT_FAILED
+                                         : EB_PROMPT_INTERRUPTED);
+    }
 }
 
 /* The turn that was cut off. */

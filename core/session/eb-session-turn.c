@@ -323,8 +323,7 @@ gboolean
 eb_session_end_turn_first(EbSession *self)
 {
     if (self->held_turn != NULL) {
-        self->cancelled = TRUE;
-        settle_held_turn(self); /* goes on to the guest */
+        settle_held_turn(self); /* it was answered; goes on to the guest */
         return TRUE;
     }
     if (self->guest == NULL || !eb_acp_client_in_turn(self->guest->client))

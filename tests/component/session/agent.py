@@ -143,7 +143,8 @@ def after_restart(session, text):
 
 
 def steerable(session):
-    """Says what is steered into it until it hears "finish"; "late" is answered after the turn."""
+    """Says what is steered into it until it hears "finish"; "late" is answered after the turn, "ignored" never."""
+    global gone
     say(session, "ready;")
     while True:
         message = read()
@@ -160,6 +161,11 @@ def steerable(session):
         say(session, "heard " + text + ";")
         if text == "late":
             steered.append(message["id"])
+            return "end_turn"
+        if text == "ignored":
+            return "end_turn"
+        if text == "gone":
+            gone = True
             return "end_turn"
         send({"id": message["id"], "result": {"stopReason": "end_turn"}})
         if text == "finish":
@@ -270,6 +276,7 @@ def turn(session, text):
 
 
 steered = []
+gone = False
 blocks = []
 model = "provider/small"
 
@@ -330,6 +337,8 @@ while True:
         if text.startswith("usage"):
             result["usage"] = {"inputTokens": 1000, "outputTokens": 200, "cachedReadTokens": 600, "totalTokens": 1200}
         send({"id": number, "result": result})
+        if gone:
+            os._exit(4)
         for late in steered:
             time.sleep(0.3)
             say(session, "taken up;")

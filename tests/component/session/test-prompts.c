@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of what people say: steered, queued, changed, taken back, said again; one final outcome for each. */
-#include "core/session/eb-session.h"
+#include "core/session/eb-session-private.h"
 #include "eb-session-fixture.h"
 
 #include <string.h>
@@ -230,6 +230,37 @@ test_steer_at_the_end(void)
     assert_outcomes(f, "s-1", "working done");
     eb_session_fixture_turn(f, NULL, "say next", NULL);
     g_assert_cmpstr(f->stop_reason, ==, "end_turn");
+}
+
+/* What was steered in last is never answered: the turn ends all the same, also when it is interrupted or all is gone. */
+static void
+test_steer_unanswered(void)
+{
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, NULL, STRUCTURED);
+    eb_session_fixture_open(f);
+    static const char *const words[] = {"ignored", "ignored", "gone"};
+    static const char *const outcomes[] = {"working done", "working interrupted", "working failed"};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        eb_fake_chat_forget(f->chat);
+        eb_fake_chat_say(f->chat, NULL, "steerable", i == 0 ? "{\"agent\":\"rich\"}" : NULL);
+        wait_said(f, "ready;");
+        EbSession *session = eb_session_fixture_live(f, NULL);
+        g_autofree char *id = g_strdup_printf("s-%u", i);
+        say(f, id, words[i]);
+        /* The third ends at once. */
+        while (i < 2 && session->held_turn == NULL)
+            g_main_context_iteration(NULL, TRUE);
+        if (i == 1) {
+            g_assert_false(eb_session_steer(session, eb_prompt_new("x", "author-1", "x"), NULL));
+            g_assert_true(eb_session_interrupt(session));
+        }
+        eb_session_fixture_wait_turns(f, i + 1);
+        assert_outcomes(f, id, outcomes[i]);
+    }
+    eb_session_fixture_wait_ended(f, 1);
+    g_assert_cmpstr(f->end_reason, ==, "crashed");
+    g_assert_cmpuint(f->turns_ended, ==, 3);
+    g_assert_cmpuint(eb_admission_get_held(f->manager->parts->turns), ==, 0);
 }
 
 static void
@@ -535,6 +566,7 @@ main(int argc, char **argv)
     g_test_add_func("/prompts/steer", test_steer);
     g_test_add_func("/prompts/steer-refused", test_steer_refused);
     g_test_add_func("/prompts/steer-at-the-end", test_steer_at_the_end);
+    g_test_add_func("/prompts/steer-unanswered", test_steer_unanswered);
     g_test_add_func("/prompts/steer-is-bounded", test_steer_is_bounded);
     g_test_add_func("/prompts/retry-and-compact", test_retry_and_compact);
     g_test_add_func("/prompts/models", test_models);
