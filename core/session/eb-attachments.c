@@ -8,6 +8,9 @@
 
 /* A transport bounds a fetch by itself; this is for one that does not. */
 #define FETCH_DEADLINE_MS 90000
+/* A chat service that is cut off is waited for that long, looked at again after 1, 2, 4, 8, 16, 16 ... seconds. */
+#define FETCH_PATIENCE_US (60 * G_USEC_PER_SEC)
+#define MAX_PAUSE_MS 16000
 /* Bytes of a name as it is shown. */
 #define MAX_SHOWN_NAME 120
 
@@ -24,7 +27,9 @@ typedef struct {
     GCancellable *fetch; /* of the fetch under way */
     GSource *deadline;   /* likewise */
     gboolean late;
-    gulong outer; /* the caller's cancellable ends the fetch */
+    gint64 begun_us; /* of the file under way */
+    guint tries;     /* likewise */
+    gulong outer;    /* the caller's cancellable ends the fetch */
 } EbTaking;
 
 static void take_next(GTask *task);
@@ -85,6 +90,8 @@ eb_attachments_image_type(GBytes *bytes)
         return "image/webp";
     return NULL;
 }
+
+static void fetch(GTask *task);
 
 static const EbChatAttachment *
 current(EbTaking *taking)
@@ -168,6 +175,37 @@ is_pasted_text(EbTaking *taking)
            length > 0 && length <= EB_ATTACHMENTS_MAX_TEXT && g_utf8_validate(data, (gssize)length, NULL);
 }
 
+static gboolean
+on_pause_over(gpointer data)
+{
+    GTask *task = G_TASK(data);
+    if (!g_task_return_error_if_cancelled(task))
+        fetch(task);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean
+on_pause_cancelled(GCancellable *cancellable, gpointer data)
+{
+    return G_SOURCE_REMOVE; /* the pause it is a child of is over then */
+}
+
+static void
+fetch_again_later(GTask *task)
+{
+    EbTaking *taking = g_task_get_task_data(task);
+    g_autoptr(GSource) pause = g_timeout_source_new(MIN(1000u << MIN(taking->tries, 5), MAX_PAUSE_MS));
+    GCancellable *outer = g_task_get_cancellable(task);
+    taking->tries++;
+    if (outer != NULL) {
+        g_autoptr(GSource) cancelled = g_cancellable_source_new(outer);
+        g_source_set_callback(cancelled, G_SOURCE_FUNC(on_pause_cancelled), NULL, NULL);
+        g_source_add_child_source(pause, cancelled);
+    }
+    g_source_set_callback(pause, on_pause_over, g_object_ref(task), g_object_unref);
+    g_source_attach(pause, g_main_context_get_thread_default());
+}
+
 static void
 on_fetched(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -179,6 +217,11 @@ on_fetched(GObject *source, GAsyncResult *result, gpointer user_data)
     end_fetch(task);
     if (g_task_return_error_if_cancelled(task))
         return;
+    if (taking->bytes == NULL && error->code == EB_ERROR_UNAVAILABLE && !taking->late &&
+        g_get_monotonic_time() - taking->begun_us < FETCH_PATIENCE_US) {
+        fetch_again_later(task);
+        return;
+    }
     if (taking->bytes == NULL) {
         g_autofree char *big = error->code == EB_ERROR_QUOTA ? too_big(attachment->size_bytes) : NULL;
         const char *why = taking->late ? "it could not be fetched in time" : big != NULL ? big : error->message;
@@ -227,8 +270,8 @@ fetch(GTask *task)
     taking->late = FALSE;
     taking->fetch = g_cancellable_new();
     if (outer != NULL)
-        taking->outer =
-            g_cancellable_connect(outer, G_CALLBACK(on_outer_cancelled), g_object_ref(taking->fetch), g_object_unref);
+        /* Not g_cancellable_connect(): a fetch may end, and disconnect, within the handler. */
+        taking->outer = g_signal_connect_object(outer, "cancelled", G_CALLBACK(on_outer_cancelled), taking->fetch, 0);
     taking->deadline = g_timeout_source_new(FETCH_DEADLINE_MS);
     g_source_set_callback(taking->deadline, on_late, task, NULL);
     g_source_attach(taking->deadline, g_main_context_get_thread_default());
@@ -267,6 +310,8 @@ take_next(GTask *task)
             refuse(taking, attachment, why);
             continue;
         }
+        taking->begun_us = g_get_monotonic_time();
+        taking->tries = 0;
         fetch(task);
         g_object_unref(task);
         return;

@@ -14,6 +14,7 @@ struct _FilesChat {
     GObject parent_instance;
     GHashTable *files; /* (utf8 url -> GBytes) */
     guint fetched;
+    guint away; /* that many fetches meet nobody */
 };
 
 static void files_chat_iface_init(EbChatTransportInterface *iface);
@@ -37,6 +38,11 @@ chat_fetch_async(EbChatTransport *transport, const EbChatAttachment *attachment,
     self->fetched++;
     if (g_str_equal(attachment->url, "hang")) {
         g_signal_connect(cancellable, "cancelled", G_CALLBACK(on_hang_cancelled), g_steal_pointer(&task));
+        return;
+    }
+    if (self->away > 0) {
+        self->away--;
+        g_task_return_error(task, eb_error_new(EB_ERROR_UNAVAILABLE, "fetch.away", "nobody answers"));
         return;
     }
     if (bytes == NULL)
@@ -218,6 +224,34 @@ test_text_beside_words_is_a_file(Fixture *fixture, gconstpointer data)
     g_assert_nonnull(strstr(taken->lines, "attachments/message.txt"));
 }
 
+/* A chat that is cut off for a while is waited for: its files are still there afterwards. */
+static void
+test_away(Fixture *fixture, gconstpointer data)
+{
+    add(fixture, "late.txt", "x", 1, 1);
+    fixture->chat->away = 2;
+    g_autoptr(EbAttachments) taken = take(fixture);
+    g_assert_cmpuint(taken->refusals->len, ==, 0);
+    g_assert_nonnull(strstr(taken->lines, "attachments/late.txt"));
+    g_assert_cmpuint(fixture->chat->fetched, ==, 3);
+}
+
+static void
+test_cancelled_while_away(Fixture *fixture, gconstpointer data)
+{
+    add(fixture, "never.txt", "x", 1, 1);
+    fixture->chat->away = G_MAXUINT;
+    g_autoptr(GCancellable) cancellable = g_cancellable_new();
+    g_auto(EbTestResult) done = {0};
+    eb_attachments_take_async(fixture->parts, "p", EB_CHAT_TRANSPORT(fixture->chat), fixture->message, cancellable,
+                              eb_test_result_ready, &done);
+    eb_test_run_for(50);
+    g_cancellable_cancel(cancellable);
+    g_autoptr(GError) error = NULL;
+    g_assert_null(eb_attachments_take_finish(eb_test_result_wait(&done), &error));
+    g_assert_cmpuint(fixture->chat->fetched, ==, 1);
+}
+
 static void
 test_cancelled(Fixture *fixture, gconstpointer data)
 {
@@ -243,6 +277,8 @@ main(int argc, char **argv)
     ADD("/attachments/longer-than-it-said", test_longer_than_it_said);
     ADD("/attachments/pasted-text", test_pasted_text);
     ADD("/attachments/text-beside-words-is-a-file", test_text_beside_words_is_a_file);
+    ADD("/attachments/away", test_away);
+    ADD("/attachments/cancelled-while-away", test_cancelled_while_away);
     ADD("/attachments/cancelled", test_cancelled);
     return g_test_run();
 }
