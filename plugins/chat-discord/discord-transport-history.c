@@ -222,10 +222,15 @@ on_renewed(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GTask) task = user_data;
     DiscordTransport *self = g_task_get_source_object(task);
     Fetch *fetch = g_task_get_task_data(task);
-    g_autoptr(GError) error = NULL;
+    GError *error = NULL;
     g_autoptr(JsonNode) node = discord_rest_send_finish(DISCORD_REST(source), result, &error);
     const char *url = discord_file_ref_find(eb_json_node_object(node), fetch->id);
 
+    if (error != NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)) {
+        g_task_return_error(task, error);
+        return;
+    }
+    g_clear_error(&error);
     if (url == NULL) {
         g_task_return_error(task, eb_error_new(EB_ERROR_NOT_FOUND, "discord.file-gone",
                                                "the file is no longer there (the message was deleted or changed)"));
