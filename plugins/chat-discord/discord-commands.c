@@ -2,6 +2,7 @@
 #include "discord-commands.h"
 
 #include "discord-clean.h"
+#include "discord-permissions.h"
 
 #include <string.h>
 
@@ -197,6 +198,20 @@ make_request(const Registration *self, const char *method)
     return request;
 }
 
+/* A bot that was invited without its commands may not have any. */
+static void
+explain(const Registration *self, GError **error)
+{
+    g_autofree char *reason = g_strdup(eb_error_get_reason(*error));
+    g_autofree char *invite = discord_invite_url(self->application_id);
+
+    if (!g_error_matches(*error, EB_ERROR, EB_ERROR_DENIED))
+        return;
+    g_clear_error(error);
+    eb_set_error(error, EB_ERROR_DENIED, reason, "the bot was invited without its commands: invite it again with %s",
+                 invite);
+}
+
 static void
 put_done(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -204,10 +219,12 @@ put_done(GObject *source, GAsyncResult *result, gpointer user_data)
     GError *error = NULL;
     g_autoptr(JsonNode) node = discord_rest_send_finish(DISCORD_REST(source), result, &error);
 
-    if (node != NULL)
-        g_task_return_int(task, 1);
-    else
+    if (node == NULL) {
+        explain(g_task_get_task_data(task), &error);
         g_task_return_error(task, error);
+        return;
+    }
+    g_task_return_int(task, 1);
 }
 
 static void
@@ -220,6 +237,7 @@ get_done(GObject *source, GAsyncResult *result, gpointer user_data)
     DiscordRequest *request;
 
     if (node == NULL) {
+        explain(self, &error);
         g_task_return_error(task, error);
         return;
     }

@@ -21,8 +21,10 @@
 #define MAX_CHOICE 100
 #define MAX_LIST 1000
 #define MAX_TEXT 700
-/* Fewer units than that of a diff say nothing. */
-#define MIN_DIFF 80
+/* Fewer units than that of a command or a change say nothing. */
+#define MIN_BLOCK 80
+/* Units of "… and 4294967295 more changes" on a line of its own. */
+#define MORE_CHANGES 32
 #define HINT "\nPress a button, or answer with the number."
 #define HINT_LIST "\nAnswer with the number."
 
@@ -129,58 +131,104 @@ count_lines(const char *text)
     return n;
 }
 
-/* (transfer full): the first lines of @text that make a block of code of at most @max units, "" = none. @rest: (out): what
-   did not fit */
+/* (transfer full): a block of code as it is sent: what would end it is broken. */
 static char *
-make_block(const char *text, guint max, const char **rest)
+wrap_code(const char *language, const char *code)
 {
-    g_autoptr(GString) body = g_string_new("```diff\n");
+    g_autoptr(GString) text = g_string_new(code);
+    g_autofree char *block = NULL;
+
+    g_string_replace(text, "```", "`" DISCORD_ZWSP "`" DISCORD_ZWSP "`", 0);
+    block = g_strdup_printf("```%s\n%s\n```", language, text->str);
+    return discord_text_prepare(block);
+}
+
+/* (transfer full): as much of one @line as a block of at most @max units holds, "" = nothing of use. */
+static char *
+make_cut_block(const char *language, const char *line, guint max)
+{
+    for (guint n = max; n >= MIN_BLOCK / 2; n = n * 3 / 4) {
+        g_autofree char *cut = discord_clean_cut(line, n);
+        g_autofree char *block = wrap_code(language, cut);
+        if (units(block) <= max)
+            return g_steal_pointer(&block);
+    }
+    return g_strdup("");
+}
+
+/* (transfer full): the first lines of @text that make a block of code of at most @max units, "" = none.
+   @left: (out): lines that are not in it as they are */
+static char *
+make_block(const char *language, const char *text, guint max, guint *left)
+{
+    g_autoptr(GString) body = g_string_new(NULL);
     g_autofree char *block = NULL;
     const char *p = text;
 
     while (*p != '\0') {
-        const gsize length = strcspn(p, "\n"), before = body->len;
-        g_autofree char *prepared = NULL;
-        g_string_append_len(body, p, (gssize)length);
-        g_string_append(body, "\n```");
+        const gsize length = strcspn(p, "\n");
+        g_autofree char *longer = NULL;
+        g_string_append_printf(body, "%s%.*s", p == text ? "" : "\n", (int)length, p);
         /* Broken backticks and mentions grow, so what comes of it is measured. */
-        prepared = discord_text_prepare(body->str);
-        if (units(prepared) > max) {
-            g_string_truncate(body, before);
+        longer = wrap_code(language, body->str);
+        if (units(longer) > max)
             break;
-        }
-        g_string_truncate(body, body->len - 3);
         g_free(block);
-        block = g_steal_pointer(&prepared);
+        block = g_steal_pointer(&longer);
         p += length + (p[length] == '\n' ? 1 : 0);
     }
-    *rest = p;
-    return block != NULL ? g_steal_pointer(&block) : g_strdup("");
+    *left = count_lines(p);
+    if (block != NULL)
+        return g_steal_pointer(&block);
+    {
+        g_autofree char *first = g_strndup(text, strcspn(text, "\n"));
+        return make_cut_block(language, first, max);
+    }
 }
 
-/* (transfer full): as much of @diff as @max units hold, "" = nothing. */
+/* (transfer full): @text as a block of code below its @name, in at most @max units; what is left out is counted. */
 static char *
-make_diff(JsonObject *diff, guint max)
+make_part(const char *name, const char *language, const char *text, guint max)
 {
-    const char *path = eb_json_get_string(diff, "path"), *text = eb_json_get_string(diff, "diff"), *rest;
     g_autofree char *clean = discord_clean(text != NULL ? text : "");
-    g_autofree char *shown = discord_clean_cut(path != NULL ? path : "", MAX_CHOICE);
-    g_autofree char *name = discord_text_escape(g_strdelimit(shown, "\n", ' '));
-    const guint around = units(name) + (guint)strlen("\n\n\n... and 4294967295 more lines");
+    const guint around = units(name) + (guint)strlen("\n\n\n... 4294967295 lines not shown in full");
     g_autofree char *block = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    guint left;
+    guint left = 0;
 
-    if (*clean == '\0' || max < MIN_DIFF + around)
+    if (*clean == '\0' || max < MIN_BLOCK + around)
         return g_strdup("");
-    block = make_block(clean, max - around, &rest);
+    block = make_block(language, clean, max - around, &left);
     if (*block == '\0')
         return g_strdup("");
-    g_string_append_printf(out, "\n%s\n%s", name, block);
-    left = count_lines(rest);
+    if (*name != '\0')
+        g_string_append_printf(out, "\n%s", name);
+    g_string_append_printf(out, "\n%s", block);
     if (left > 0)
-        g_string_append_printf(out, "\n… and %u more line%s", left, left == 1 ? "" : "s");
+        g_string_append_printf(out, "\n… %u line%s not shown in full", left, left == 1 ? "" : "s");
     return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+/* What the question is about, as far as @max units hold it: the input in full, the first change, and how many more. */
+static void
+append_details(GString *content, JsonObject *data, guint max)
+{
+    JsonArray *diffs = eb_json_get_array(data, "diffs");
+    const guint n = diffs != NULL ? json_array_get_length(diffs) : 0;
+    g_autofree char *input = make_part("", "", eb_json_get_string(data, "input"), max);
+
+    g_string_append(content, input);
+    max -= units(input);
+    if (n > 0 && max > MORE_CHANGES) {
+        JsonObject *first = eb_json_array_object(diffs, 0);
+        const char *path = eb_json_get_string(first, "path");
+        g_autofree char *shown = discord_clean_cut(path != NULL ? path : "", MAX_CHOICE);
+        g_autofree char *name = discord_text_escape(g_strdelimit(shown, "\n", ' '));
+        g_autofree char *diff = make_part(name, "diff", eb_json_get_string(first, "diff"), max - MORE_CHANGES);
+        g_string_append(content, diff);
+        if (n > 1)
+            g_string_append_printf(content, "\n… and %u more change%s", n - 1, n == 2 ? "" : "s");
+    }
 }
 
 static JsonObject *
@@ -204,15 +252,12 @@ discord_question_to_message(EbChatQuestion *question, const char *id)
     const char *hint = question->choices->len <= DISCORD_QUESTION_MAX_BUTTONS ? HINT : HINT_LIST;
     g_autofree char *text = safe_text(question->text, MAX_TEXT);
     g_autofree char *list = make_list(question);
-    JsonArray *diffs = eb_json_get_array(question->data, "diffs");
     g_autoptr(GString) content = g_string_new(NULL);
     const guint fixed = units("❓ ") + units(text) + units(list) + units(hint);
 
     g_string_append_printf(content, "❓ %s", text);
-    if (diffs != NULL && json_array_get_length(diffs) > 0 && fixed < MAX_CONTENT) {
-        g_autofree char *diff = make_diff(eb_json_array_object(diffs, 0), MAX_CONTENT - fixed);
-        g_string_append(content, diff);
-    }
+    if (fixed < MAX_CONTENT)
+        append_details(content, question->data, MAX_CONTENT - fixed);
     g_string_append(content, list);
     g_string_append(content, hint);
     return make_body(content->str, make_rows(question, id));

@@ -442,7 +442,7 @@ test_registered(void)
     g_assert_cmpint(discord_standin_stat(rig->standin, "command_overwrites"), ==, 2);
     fault = rig_call(rig, "fault", "{\"method\":\"GET\",\"path\":\"/commands\",\"kind\":\"50013\",\"count\":1}");
     g_assert_false(register_commands(rig, commands, 1, &error));
-    eb_test_assert_error(error, EB_ERROR_DENIED, NULL, NULL);
+    eb_test_assert_error(error, EB_ERROR_DENIED, "discord.50013", "invite it again with https://discord.com/oauth2/");
     check_manners(rig);
 }
 

@@ -182,7 +182,8 @@ test_long_diffs(void)
                                         "+@everyone@everyone@everyone\n",
                                         "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x94\xac\n",
                                         "\n",
-                                        "+```\n"};
+                                        "+```\n",
+                                        " ```\n"};
 
     for (gsize i = 0; i < G_N_ELEMENTS(lines); i++)
         for (guint n = 1; n < 3000; n = n * 3 / 2 + 1) {
@@ -197,15 +198,42 @@ test_long_diffs(void)
             check_body(body);
             content = eb_json_get_string(body, "content");
             g_assert_true(g_str_has_suffix(content, "4. Reject\nPress a button, or answer with the number."));
-            more = strstr(content, "… and ");
+            more = strstr(content, "\n… ");
             if (i == 1 && n > 1000) { /* lines shown and lines counted are all there are */
                 guint shown = 0;
                 for (const char *c = content; (c = strstr(c, "+short")) != NULL; c++)
                     shown++;
                 g_assert_cmpuint(shown, >, 100);
-                g_assert_cmpuint(shown + (guint)g_ascii_strtoull(more + strlen("… and "), NULL, 10), ==, n);
+                g_assert_cmpuint(shown + (guint)g_ascii_strtoull(more + strlen("\n… "), NULL, 10), ==, n);
             }
         }
+}
+
+/* The whole of a command is what somebody allows: shown, or said not to be. */
+static void
+test_input(void)
+{
+    g_autoptr(EbChatQuestion) question = question_new("The agent asks: run `a long...`");
+    g_autoptr(JsonObject) body = NULL;
+    g_autoptr(JsonObject) long_body = NULL;
+    g_autofree char *word = g_strnfill(3000, 'x');
+    JsonArray *diffs;
+
+    question->data = diff_data("-a\n+b\n");
+    diffs = eb_json_get_array(question->data, "diffs");
+    json_array_add_object_element(diffs, json_object_new());
+    json_array_add_object_element(diffs, json_object_new());
+    json_object_set_string_member(question->data, "input", "rm -rf build &&\n  ```\nmake @everyone");
+    body = discord_question_to_message(question, "p");
+    check_body(body);
+    g_assert_nonnull(
+        strstr(eb_json_get_string(body, "content"),
+               "run `a long...`\n```\nrm -rf build &&\n  `" DISCORD_ZWSP "`" DISCORD_ZWSP "`\nmake @" DISCORD_ZWSP
+               "everyone\n```\nsrc/\\*main\\*.c\n```diff\n-a\n+b\n```\n… and 2 more changes\n1. Allow once"));
+    json_object_set_string_member(question->data, "input", word);
+    long_body = discord_question_to_message(question, "p");
+    check_body(long_body);
+    g_assert_nonnull(strstr(eb_json_get_string(long_body, "content"), "x…\n```\n… 1 line not shown in full"));
 }
 
 int
@@ -218,5 +246,6 @@ main(int argc, char **argv)
     g_test_add_func("/discord/question/sizes", test_sizes);
     g_test_add_func("/discord/question/diff", test_diff);
     g_test_add_func("/discord/question/long-diffs", test_long_diffs);
+    g_test_add_func("/discord/question/input", test_input);
     return g_test_run();
 }
