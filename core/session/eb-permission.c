@@ -94,7 +94,7 @@ make(EbStore *store, EbChatTransport *transport, const char *session, const char
 
 EbPermission *
 eb_permission_new(EbAcpPermission *question, EbStore *store, EbChatTransport *transport, EbRenderer *renderer,
-                  const char *session, const char *thread, const char *digest)
+                  EbRedactSet *secrets, const char *session, const char *thread, const char *digest)
 {
     const EbAcpTool *tool = eb_acp_permission_get_tool(question);
     g_autofree char *title = tool != NULL ? eb_renderer_tool_line(renderer, tool) : g_strdup("a permission");
@@ -103,6 +103,9 @@ eb_permission_new(EbAcpPermission *question, EbStore *store, EbChatTransport *tr
     if (tool != NULL) {
         text->data = eb_renderer_tool_data(renderer, tool);
         add_diffs(renderer, tool, text->data);
+        g_autofree char *input = eb_question_input(tool, secrets);
+        if (input != NULL)
+            json_object_set_string_member(text->data, "input", input);
     }
     EbPermission *self = make(store, transport, session, digest, text, g_uuid_string_random());
     self->question = g_object_ref(question);

@@ -31,7 +31,8 @@ G_DECLARE_FINAL_TYPE(EbPermission, eb_permission, EB, PERMISSION, GObject)
  * @digest: eb_question_digest()
  */
 EbPermission *eb_permission_new(EbAcpPermission *question, EbStore *store, EbChatTransport *transport,
-                                EbRenderer *renderer, const char *session, const char *thread, const char *digest);
+                                EbRenderer *renderer, EbRedactSet *secrets, const char *session, const char *thread,
+                                const char *digest);
 /**
  * eb_permission_new_from_row: asked before the service was restarted; no agent waits for it, unless
  * eb_permission_take_over() brings one.

@@ -180,6 +180,24 @@ eb_question_text_read(const char *body, GError **error)
     return g_steal_pointer(&self);
 }
 
+/* --- what it would do --- */
+
+char *
+eb_question_input(const EbAcpTool *tool, EbRedactSet *secrets)
+{
+    if (tool->raw_input == NULL || JSON_NODE_HOLDS_NULL(tool->raw_input))
+        return NULL;
+    JsonObject *input = JSON_NODE_HOLDS_OBJECT(tool->raw_input) ? json_node_get_object(tool->raw_input) : NULL;
+    const char *command = eb_json_get_string(input, "command");
+    g_autofree char *raw = command != NULL ? g_strdup(command) : eb_json_write(tool->raw_input, NULL);
+    g_autofree char *text = eb_redact_set_mask(secrets, raw, -1);
+    g_autofree char *title = eb_redact_set_mask(secrets, tool->title != NULL ? tool->title : "", -1);
+    if (*text == '\0' || (strlen(title) <= MAX_LABEL_BYTES && strstr(title, text) != NULL))
+        return NULL;
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return eb_acp_cut(valid, EB_QUESTION_MAX_INPUT);
+}
+
 /* --- the same question --- */
 
 /* Each part with its length before it, so that no part can pose as another. */

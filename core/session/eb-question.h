@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/acp/eb-acp-client.h"
+#include "core/base/eb-redactor.h"
 #include "errand-box-plugin.h"
 
 G_BEGIN_DECLS
@@ -45,6 +46,14 @@ const char *eb_question_option_outcome(const EbQuestionOption *self);
 char *eb_question_text_write(const EbQuestionText *self);
 /** eb_question_text_read: (transfer full) (nullable): NULL with @error for anything that _write() does not write. */
 EbQuestionText *eb_question_text_read(const char *body, GError **error);
+
+/** EB_QUESTION_MAX_INPUT: bytes of an input that is shown. */
+#define EB_QUESTION_MAX_INPUT ((gsize)4096)
+/**
+ * eb_question_input: (transfer full) (nullable): what a call would do in full, for a title that does not say it wholly: the
+ * command, else its input as JSON; masked, cut and marked so beyond EB_QUESTION_MAX_INPUT.
+ */
+char *eb_question_input(const EbAcpTool *tool, EbRedactSet *secrets);
 
 /**
  * eb_question_digest: (transfer full): of everything that makes it this question: kind, title, input, changes, places and

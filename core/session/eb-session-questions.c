@@ -104,8 +104,8 @@ eb_session_on_permission(EbAcpClient *client, EbAcpPermission *question, gpointe
     if (again)
         eb_permission_take_over(permission, question);
     else
-        permission = eb_permission_new(question, self->parts->store, self->transport, self->renderer, self->record->id,
-                                       self->record->thread, digest);
+        permission = eb_permission_new(question, self->parts->store, self->transport, self->renderer,
+                                       self->guest->secrets, self->record->id, self->record->thread, digest);
     g_autoptr(GPtrArray) answerers = eb_session_list_answerers(self);
     eb_permission_set_answerers(permission, answerers);
     g_signal_connect_object(permission, "decided", G_CALLBACK(on_decided), self, 0);

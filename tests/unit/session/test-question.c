@@ -168,6 +168,42 @@ test_same_tool(void)
     g_assert_cmpstr(large_input, ==, "");
 }
 
+static char *
+input_of(const char *title, const char *raw, EbRedactSet *secrets)
+{
+    g_autoptr(JsonNode) node = eb_json_parse(raw, strlen(raw), NULL, NULL);
+    EbAcpTool tool = {.title = (char *)title, .raw_input = node};
+    return eb_question_input(&tool, secrets);
+}
+
+static void
+test_input(void)
+{
+    g_autoptr(EbRedactSet) secrets = eb_redact_set_new();
+    char value[] = "pass\"word\\0123";
+    g_autoptr(EbSecret) secret = eb_secret_new_take("key", value, strlen(value), NULL);
+    g_assert_true(eb_redact_set_add(secrets, secret));
+    /* A title that says it all needs no more. */
+    g_assert_null(input_of("make", "{\"command\":\"make\"}", secrets));
+    g_assert_null(input_of("make", "null", secrets));
+    g_autofree char *command = input_of("make …", "{\"command\":\"make && rm -rf /\"}", secrets);
+    g_assert_cmpstr(command, ==, "make && rm -rf /");
+    g_autofree char *json =
+        input_of("edit", "{\"path\":\"/a\",\"n\":1,\"pass\\\"word\\\\0123\":[\"x pass\\\"word\\\\0123\"]}", secrets);
+    g_assert_nonnull(strstr(json, "\"path\":\"/a\""));
+    g_assert_null(strstr(json, "0123"));
+    g_autofree char *tail = g_strnfill(10000, 'x');
+    g_autofree char *raw = g_strdup_printf("{\"command\":\"%s\"}", tail);
+    g_autofree char *cut = input_of("x", raw, secrets);
+    g_assert_cmpuint(strlen(cut), <=, EB_QUESTION_MAX_INPUT);
+    g_assert_true(g_str_has_suffix(cut, EB_ACP_CUT_MARK));
+    /* A title that is cut where it is shown does not say it all. */
+    g_autofree char *long_title = g_strnfill(400, 'x');
+    g_autofree char *long_raw = g_strdup_printf("{\"command\":\"%s\"}", long_title);
+    g_autofree char *whole = input_of(long_title, long_raw, secrets);
+    g_assert_cmpstr(whole, ==, long_title);
+}
+
 /* --- bodies --- */
 
 static void
@@ -281,6 +317,7 @@ main(int argc, char **argv)
     g_test_add_func("/question/answers", test_answers);
     g_test_add_func("/question/same-request", test_same_request);
     g_test_add_func("/question/same-tool", test_same_tool);
+    g_test_add_func("/question/input", test_input);
     g_test_add_func("/question/body", test_body);
     g_test_add_func("/question/no-refusal", test_no_refusal);
     g_test_add_func("/question/resume-text", test_resume_text);
