@@ -27,6 +27,9 @@ set_up(Fixture *fixture, gconstpointer data)
 static void
 tear_down(Fixture *fixture, gconstpointer data)
 {
+    g_autofree char *log = service_read_log(&fixture->service);
+
+    g_assert_null(strstr(log, " critical "));
     g_unsetenv("ERRAND_DISCORD_MOCK_URL");
     g_clear_pointer(&fixture->standin, discord_standin_free);
     service_tear_down(&fixture->service, data);
