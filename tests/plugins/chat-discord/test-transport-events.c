@@ -266,6 +266,50 @@ test_posts_in_gap(Fixture *fixture, gconstpointer data)
     }
 }
 
+/* Whatever Discord answers: every part arrives, once and in order, in each thread. */
+static void
+test_faults(Fixture *fixture, gconstpointer data)
+{
+    static const char *const kinds[] = {"429-user", "500", "lost", "reset", "502", "half", "429-shared"};
+    g_autofree char *first = fixture_thread(fixture, "A");
+    g_autofree char *second = fixture_thread(fixture, "B");
+    const char *const threads[] = {first, second};
+    EbTestResult done[40] = {0};
+
+    g_autoptr(JsonObject) lifted =
+        fixture_call(fixture, "bucket", "{\"bucket\":\"/channels/{c}/messages\",\"limit\":1000,\"window_ms\":1000}");
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(JsonObject) fault =
+            fixture_call(fixture, "fault",
+                         "{\"method\":\"POST\",\"path\":\"/messages$\",\"kind\":\"%s\",\"skip\":%u,\"seconds\":0.2}",
+                         kinds[i], 3 + 4 * i);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        g_autofree char *text = g_strdup_printf("part %02u", i / 2);
+        g_autoptr(EbChatPost) post = eb_chat_post_new(threads[i % 2], EB_CHAT_POST_TEXT, text);
+        post->final = TRUE;
+        eb_chat_transport_post_async(EB_CHAT_TRANSPORT(fixture->transport), post, NULL, eb_test_result_ready, &done[i]);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *id =
+            eb_chat_transport_post_finish(EB_CHAT_TRANSPORT(fixture->transport), eb_test_result_wait(&done[i]), &error);
+        g_assert_no_error(error);
+        eb_test_result_clear(&done[i]);
+    }
+    for (guint n = 0; n < 2; n++) {
+        g_autoptr(JsonObject) list =
+            fixture_call(fixture, "messages", "{\"channel\":\"%s\",\"author\":\"bot\"}", threads[n]);
+        JsonArray *items = eb_json_get_array(list, "items");
+        g_assert_cmpuint(json_array_get_length(items), ==, G_N_ELEMENTS(done) / 2);
+        for (guint i = 0; i < G_N_ELEMENTS(done) / 2; i++) {
+            g_autofree char *text = g_strdup_printf("part %02u", i);
+            g_assert_cmpstr(eb_json_get_string(eb_json_array_object(items, i), "content"), ==, text);
+        }
+    }
+    g_assert_cmpint(discord_standin_stat(fixture->standin, "faults"), ==, G_N_ELEMENTS(kinds));
+}
+
 /* --- threads --- */
 
 static void
@@ -446,6 +490,7 @@ main(int argc, char **argv)
     g_test_add("/discord/events/mention", Fixture, FIXTURE_ON_MENTION, fixture_set_up, test_mention, fixture_close);
     g_test_add("/discord/events/held", Fixture, NULL, fixture_open, test_held, fixture_close);
     ADD("posts-in-gap", test_posts_in_gap);
+    ADD("faults", test_faults);
     ADD("thread-states", test_thread_states);
     ADD("orphan", test_orphan);
     ADD("permissions", test_permissions);
