@@ -187,6 +187,7 @@ open_session(EbRouter *self, EbChatMessage *message, const EbOpening *opening, c
 }
 
 static void try_thread(EbThreadOpening *opening);
+static void opening_over(EbRouter *self);
 
 static gboolean
 on_retry(gpointer data)
@@ -239,9 +240,7 @@ on_thread(GObject *source, GAsyncResult *result, gpointer user_data)
     } else {
         open_session(self, opening->message, opening->opening, thread);
     }
-    self->opening--;
-    if (self->opening == 0)
-        eb_router_release(self, NULL);
+    opening_over(self);
     opening_free(opening);
 }
 
@@ -274,19 +273,47 @@ accept_opening(EbRouter *self, EbChatMessage *message, const char *thread)
     return NULL;
 }
 
+/* One thread less is being opened; what waited for any of them to be known goes on. */
 static void
-open_thread(EbRouter *self, EbChatMessage *message)
+opening_over(EbRouter *self)
+{
+    if (--self->opening == 0)
+        eb_router_release(self, NULL);
+}
+
+static void
+open_whole(EbRouter *self, EbChatMessage *message)
 {
     EbOpening *accepted = accept_opening(self, message, NULL);
-    if (accepted == NULL)
+    if (accepted == NULL) {
+        opening_over(self);
         return;
+    }
     EbThreadOpening *opening = g_new0(EbThreadOpening, 1);
     opening->self = g_object_ref(self);
     opening->message = eb_chat_message_ref(message);
     opening->opening = accepted;
-    self->opening++;
     eb_router_follow(self, message);
     try_thread(opening);
+}
+
+static void
+on_unfolded(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    EbRouter *self = EB_ROUTER(source);
+    g_autoptr(EbChatMessage) message = eb_router_unfold_finish(self, result);
+    if (self->manager != NULL)
+        open_whole(self, message);
+}
+
+static void
+open_thread(EbRouter *self, EbChatMessage *message)
+{
+    self->opening++;
+    if (eb_router_is_pasted(self, message))
+        eb_router_unfold_async(self, message, on_unfolded, NULL);
+    else
+        open_whole(self, message);
 }
 
 /* --- in a thread --- */

@@ -66,6 +66,15 @@ typedef enum { EB_ROUTER_SAY, EB_ROUTER_THEN, EB_ROUTER_STEER } EbRouterGive;
 gboolean eb_router_give(EbRouter *self, const EbRouterAddress *address, EbChatMessage *message, const char *text,
                         EbRouterGive how);
 
+/* --- eb-router-paste.c --- */
+
+/** eb_router_is_pasted: all @message has for a text is a file that the chat made of it. */
+gboolean eb_router_is_pasted(EbRouter *self, const EbChatMessage *message);
+/** eb_router_unfold_async: never fails: what cannot be read stays the file it is. */
+void eb_router_unfold_async(EbRouter *self, EbChatMessage *message, GAsyncReadyCallback callback, gpointer user_data);
+/** eb_router_unfold_finish: (transfer full) */
+EbChatMessage *eb_router_unfold_finish(EbRouter *self, GAsyncResult *result);
+
 /* --- eb-router-commands.c --- */
 
 /** eb_router_command: @message is an action or begins with "!": carries it out. TRUE: that was all. */

@@ -274,6 +274,27 @@ read_back_finish(EbChatTransport *transport, GAsyncResult *result, GError **erro
 }
 
 static void
+fetch_async(EbChatTransport *transport, const EbChatAttachment *attachment, gsize max_bytes, GCancellable *cancellable,
+            GAsyncReadyCallback callback, gpointer user_data)
+{
+    EbFakeService *self = EB_FAKE_SERVICE(transport);
+    g_autoptr(GTask) task = g_task_new(self, NULL, callback, user_data);
+    const char *content = g_hash_table_lookup(self->files, attachment->id);
+    if (content == NULL)
+        g_task_return_error(task, eb_error_new(EB_ERROR_NOT_FOUND, "fake.file", "the file is gone"));
+    else if (strlen(content) > max_bytes)
+        g_task_return_error(task, eb_error_new(EB_ERROR_QUOTA, "fake.file", "the file is too large"));
+    else
+        g_task_return_pointer(task, g_bytes_new(content, strlen(content)), (GDestroyNotify)g_bytes_unref);
+}
+
+static GBytes *
+fetch_finish(EbChatTransport *transport, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+static void
 eb_fake_service_iface(EbChatTransportInterface *iface)
 {
     iface->get_caps = get_caps;
@@ -290,6 +311,8 @@ eb_fake_service_iface(EbChatTransportInterface *iface)
     iface->react_finish = boolean_finish;
     iface->read_back_async = read_back_async;
     iface->read_back_finish = read_back_finish;
+    iface->fetch_async = fetch_async;
+    iface->fetch_finish = fetch_finish;
 }
 
 /* --- people --- */
@@ -465,6 +488,7 @@ eb_fake_service_finalize(GObject *object)
     g_ptr_array_unref(self->held_reads);
     g_ptr_array_unref(self->held_opens);
     g_ptr_array_unref(self->asking);
+    g_hash_table_unref(self->files);
     g_hash_table_unref(self->threads);
     g_hash_table_unref(self->archived);
     g_hash_table_unref(self->reactions);
@@ -482,7 +506,7 @@ static void
 eb_fake_service_init(EbFakeService *self)
 {
     self->caps = EB_CHAT_CAP_THREADS | EB_CHAT_CAP_HISTORY | EB_CHAT_CAP_REACTIONS | EB_CHAT_CAP_COMMANDS |
-                 EB_CHAT_CAP_EDIT | EB_CHAT_CAP_FILES;
+                 EB_CHAT_CAP_EDIT | EB_CHAT_CAP_FILES | EB_CHAT_CAP_FETCH;
     self->limits.max_text_units = MAX_UNITS;
     self->limits.max_file_bytes = 8 * 1024 * 1024;
     self->policy.allowed = g_strsplit(OWNER "," FRIEND "," OTHER "," BLOCKED, ",", 0);
@@ -497,6 +521,7 @@ eb_fake_service_init(EbFakeService *self)
     self->held_reads = g_ptr_array_new_with_free_func(g_object_unref);
     self->held_opens = g_ptr_array_new_with_free_func(g_object_unref);
     self->asking = g_ptr_array_new_with_free_func(g_object_unref);
+    self->files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     self->threads = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     self->archived = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->reactions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

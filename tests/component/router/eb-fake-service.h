@@ -29,6 +29,7 @@ struct _EbFakeService {
     guint64 last_id;
     GPtrArray *history;     /* (element-type EbChatMessage): of people, in order */
     GPtrArray *posts;       /* (element-type EbChatPost): of the service under test */
+    GHashTable *files;      /* utf8 attachment -> utf8 content: those that can be fetched */
     GHashTable *threads;    /* utf8 thread -> utf8 title */
     GHashTable *archived;   /* (set of utf8 thread) */
     GHashTable *reactions;  /* utf8 message -> utf8: all it ever had, joined by spaces */

@@ -444,18 +444,54 @@ test_no_thread(void)
     UNTIL(eb_router_fixture_count_open(r) == 0);
 }
 
-/* Files alone are a prompt, whose thread is named after them. */
+static EbChatMessage *
+add_file(EbRouterFixture *r, const char *id, const char *name, const char *content)
+{
+    EbChatMessage *message = eb_fake_service_add(r->chat, NULL, OWNER, "");
+    eb_chat_message_add_attachment(message, id, name, "text/plain", content != NULL ? strlen(content) : 10, NULL);
+    if (content != NULL)
+        g_hash_table_replace(r->chat->files, g_strdup(id), g_strdup(content));
+    return message;
+}
+
+/* Files alone are a prompt, whose thread is named after them; one that is missing is told of. */
 static void
 test_files_alone(void)
 {
     g_autoptr(EbRouterFixture) r = fixture(NULL);
-    EbChatMessage *message = eb_fake_service_add(r->chat, NULL, OWNER, "");
-    eb_chat_message_add_attachment(message, "5", "plan.pdf", "application/pdf", 10, "https://files/5");
+    EbChatMessage *message = add_file(r, "5", "plan.pdf", "the plan");
     eb_fake_service_tell(r->chat, message);
-    UNTIL(g_str_has_prefix(eb_fake_service_reaction(r->chat, message->id), "wait "));
+    UNTIL(reacted(r, message->id, "wait done"));
     g_assert_cmpstr(g_hash_table_lookup(r->chat->threads, message->id), ==, "plan.pdf");
+    EbChatMessage *gone = add_file(r, "6", "gone.pdf", NULL);
+    eb_fake_service_tell(r->chat, gone);
+    UNTIL(told(r, gone->id, EB_CHAT_POST_NOTICE, "gone.pdf"));
     g_auto(GStrv) prompts = eb_router_fixture_prompts(r);
-    g_assert_cmpuint(g_strv_length(prompts), ==, 1);
+    g_autofree char *all = g_strjoinv("|", prompts);
+    g_assert_nonnull(strstr(all, "attachments/plan.pdf"));
+}
+
+/* A text that the chat made a file of, because it was long, is read as if it had been written. */
+static void
+test_pasted(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture(NULL);
+    EbChatMessage *message = add_file(r, "5", "message.txt", "web: --agent test say all of this");
+    eb_fake_service_tell(r->chat, message);
+    UNTIL(reacted(r, message->id, "wait done"));
+    g_assert_cmpstr(g_hash_table_lookup(r->chat->threads, message->id), ==, "web: say all of this");
+    g_assert_true(agent_has(r, "say all of this"));
+    EbSession *session = eb_session_manager_find_live(r->session->manager, "chat", message->id);
+    g_assert_cmpstr(eb_session_get_record(session)->project, ==, "web");
+    /* One that cannot be had is a file like any other. */
+    EbChatMessage *gone = add_file(r, "6", "message.txt", NULL);
+    eb_fake_service_tell(r->chat, gone);
+    UNTIL(told(r, gone->id, EB_CHAT_POST_NOTICE, "message.txt"));
+    g_assert_cmpstr(g_hash_table_lookup(r->chat->threads, gone->id), ==, "message.txt");
+    EbChatMessage *wrong = add_file(r, "7", "message.txt", "--modle x and so on");
+    eb_fake_service_tell(r->chat, wrong);
+    UNTIL(reacted(r, wrong->id, "cross"));
+    g_assert_true(answered(r, wrong->id, "there is no --modle here"));
 }
 
 /* B33: a session that is stuck keeps no other from beginning, and its people can end it. */
@@ -547,6 +583,7 @@ main(int argc, char **argv)
     g_test_add_func("/router/thread-states", test_thread_states);
     g_test_add_func("/router/no-thread", test_no_thread);
     g_test_add_func("/router/files-alone", test_files_alone);
+    g_test_add_func("/router/pasted", test_pasted);
     g_test_add_func("/router/stuck-neighbour", test_stuck_neighbour);
     g_test_add_func("/router/lost-state", test_lost_state);
     g_test_add_func("/router/ten-at-once", test_ten_at_once);
