@@ -33,6 +33,28 @@ eb_router_address(EbRouter *self, const EbChatMessage *message)
     return address;
 }
 
+/* One project has one live session; @thread: (nullable): where it may be. */
+static gboolean
+check_project_free(EbRouter *self, const char *project, const char *thread, GError **error)
+{
+    GHashTableIter iter;
+    gpointer session;
+    g_hash_table_iter_init(&iter, self->manager->sessions);
+    while (g_hash_table_iter_next(&iter, NULL, &session)) {
+        const EbSessionRecord *record = eb_session_get_record(session);
+        gboolean ours = g_strcmp0(record->transport, self->name) == 0;
+        if (g_strcmp0(record->project, project) != 0 || (ours && g_strcmp0(record->thread, thread) == 0))
+            continue;
+        /* Chats link a thread that is named so by its id. */
+        g_autofree char *where =
+            ours ? g_strdup_printf("in <#%s>: go on there, or end it there with !stop", record->thread)
+                 : g_strdup_printf("elsewhere (%s)", record->transport);
+        eb_set_error(error, EB_ERROR_BUSY, "project.busy", "%s has a live session already, %s", project, where);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 /* --- prompts --- */
 
 static EbPrompt *
@@ -73,6 +95,12 @@ eb_router_give(EbRouter *self, const EbRouterAddress *address, EbChatMessage *me
                EbRouterGive how)
 {
     EbSession *session = address->session;
+    g_autoptr(GError) error = NULL;
+    if (session == NULL && self->policy != NULL &&
+        !check_project_free(self, address->record->project, address->thread, &error)) {
+        eb_router_refuse(self, message, address->record->thread, error);
+        return FALSE;
+    }
     if (session == NULL)
         session = eb_session_manager_begin(self->manager, address->record, FALSE, self->transport);
     return give_prompt(self, session, message, text, how);
@@ -86,12 +114,14 @@ typedef struct {
     EbOpening *opening;
     guint tries;
     GSource *retry;
+    gboolean withdrawn;
 } EbThreadOpening;
 
 static void
 opening_free(EbThreadOpening *opening)
 {
     eb_clear_source(&opening->retry);
+    g_ptr_array_remove(opening->self->openings, opening);
     g_object_unref(opening->self);
     eb_chat_message_unref(opening->message);
     eb_opening_free(opening->opening);
@@ -118,18 +148,6 @@ read_opening(EbRouter *self, const EbChatMessage *message, GError **error)
     return eb_opening_parse(message->text != NULL ? message->text : "", error);
 }
 
-static EbSession *
-find_live_project(EbRouter *self, const char *project)
-{
-    GHashTableIter iter;
-    gpointer session;
-    g_hash_table_iter_init(&iter, self->manager->sessions);
-    while (g_hash_table_iter_next(&iter, NULL, &session))
-        if (g_strcmp0(eb_session_get_record(session)->project, project) == 0)
-            return session;
-    return NULL;
-}
-
 /* Everything that can be known before there is a thread. @thread: (nullable): the one it would be in */
 static gboolean
 check_opening(EbRouter *self, const EbChatMessage *message, const EbOpening *opening, const char *thread,
@@ -153,18 +171,7 @@ check_opening(EbRouter *self, const EbChatMessage *message, const EbOpening *ope
         return TRUE; /* the launch says what it lacks, as it always did */
     if (opening->agent != NULL && eb_config_get_agent(self->manager->parts->config, opening->agent, error) == NULL)
         return FALSE;
-    EbSession *other = opening->project != NULL ? find_live_project(self, opening->project) : NULL;
-    if (other == NULL)
-        return TRUE;
-    const EbSessionRecord *record = eb_session_get_record(other);
-    if (g_strcmp0(record->transport, self->name) == 0 && g_strcmp0(record->thread, thread) == 0)
-        return TRUE;
-    /* Chats link a thread that is named so by its id. */
-    g_autofree char *where = g_strcmp0(record->transport, self->name) == 0
-                                 ? g_strdup_printf("in <#%s>: go on there, or end it there with !stop", record->thread)
-                                 : g_strdup_printf("elsewhere (%s)", record->transport);
-    eb_set_error(error, EB_ERROR_BUSY, "project.busy", "%s has a live session already, %s", opening->project, where);
-    return FALSE;
+    return opening->project == NULL || check_project_free(self, opening->project, thread, error);
 }
 
 static void
@@ -229,11 +236,12 @@ on_thread(GObject *source, GAsyncResult *result, gpointer user_data)
         opening_free(opening); /* the journal brings the message back */
         return;
     }
-    if (thread == NULL && eb_error_get_retry(error, NULL) && opening->tries < EB_ROUTER_OPEN_TRIES) {
+    if (opening->withdrawn) {
+        eb_router_unfollow(self, opening->message->id);
+    } else if (thread == NULL && eb_error_get_retry(error, NULL) && opening->tries < EB_ROUTER_OPEN_TRIES) {
         retry_later(opening, error);
         return;
-    }
-    if (thread == NULL) {
+    } else if (thread == NULL) {
         eb_warning("no thread could be opened: %s", error->message);
         g_prefix_error(&error, "no thread could be opened: ");
         eb_router_refuse(self, opening->message, NULL, error);
@@ -259,6 +267,23 @@ try_thread(EbThreadOpening *opening)
         title = eb_opening_title(opening->opening, MAX_TITLE_CHARACTERS);
     }
     eb_chat_transport_open_thread_async(self->transport, message->id, title, self->cancellable, on_thread, opening);
+}
+
+void
+eb_router_change_opening(EbRouter *self, const char *message_id, const char *text)
+{
+    for (guint i = 0; i < self->openings->len; i++) {
+        EbThreadOpening *opening = self->openings->pdata[i];
+        if (!g_str_equal(opening->message->id, message_id))
+            continue;
+        opening->withdrawn = text == NULL;
+        /* What it makes of the thread that is on its way: the words alone. */
+        g_autoptr(EbOpening) changed = text != NULL ? eb_opening_parse(text, NULL) : NULL;
+        if (changed != NULL && *changed->prompt != '\0') {
+            g_free(opening->opening->prompt);
+            opening->opening->prompt = g_steal_pointer(&changed->prompt);
+        }
+    }
 }
 
 /* Says no before anything is there. FALSE: said. */
@@ -293,6 +318,7 @@ open_whole(EbRouter *self, EbChatMessage *message)
     opening->self = g_object_ref(self);
     opening->message = eb_chat_message_ref(message);
     opening->opening = accepted;
+    g_ptr_array_add(self->openings, opening);
     eb_router_follow(self, message);
     try_thread(opening);
 }

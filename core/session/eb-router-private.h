@@ -11,8 +11,8 @@ G_BEGIN_DECLS
 
 /** EB_ROUTER_MAX_TOLD: people of threads who were told that they are not invited; then it is begun anew. */
 #define EB_ROUTER_MAX_TOLD 1000
-/** EB_ROUTER_MAX_PROMPTS: prompts whose reaction is followed; of further ones it stays as it is. */
-#define EB_ROUTER_MAX_PROMPTS 4096
+/** EB_ROUTER_MAX_PROMPTS: prompts whose reaction is followed: what is not done stands in the journal, which has no more. */
+#define EB_ROUTER_MAX_PROMPTS EB_JOURNAL_MAX_OPEN
 /** EB_ROUTER_OPEN_TRIES: of opening a thread when the chat says that it may pass. */
 #define EB_ROUTER_OPEN_TRIES 5
 
@@ -29,6 +29,7 @@ struct _EbRouter {
     GCancellable *cancellable;
     GPtrArray *held;     /* (element-type EbChatMessage), at most EB_ROUTER_MAX_HELD */
     guint opening;       /* threads that are being opened: the journal bounds them */
+    GPtrArray *openings; /* (element-type EbThreadOpening) (not owned): those the chat was asked for */
     GHashTable *prompts; /* utf8 message id -> EbRouterPrompt, at most EB_ROUTER_MAX_PROMPTS */
     GHashTable *told;    /* (set of utf8 "thread author"), at most EB_ROUTER_MAX_TOLD */
     GHashTable *late;    /* utf8 thread or "" -> EbRouterLate: places of one catch-up */
@@ -58,6 +59,8 @@ typedef struct {
 EbRouterAddress eb_router_address(EbRouter *self, const EbChatMessage *message);
 
 void eb_router_dispatch(EbRouter *self, EbChatMessage *message);
+/** eb_router_change_opening: the message for which a thread is being opened was edited, or (text NULL) withdrawn. */
+void eb_router_change_opening(EbRouter *self, const char *message_id, const char *text);
 /** eb_router_continue_entry: what an earlier run left. */
 void eb_router_continue_entry(EbRouter *self, EbJournalEntry *entry);
 /** EbRouterGive: how a prompt goes to its session. */

@@ -3,6 +3,7 @@
 #include "core/base/eb-source.h"
 #include "core/chat/eb-opening.h"
 #include "core/session/eb-router-private.h"
+#include "core/state/eb-transcript.h"
 
 G_DEFINE_FINAL_TYPE(EbRouter, eb_router, G_TYPE_OBJECT)
 
@@ -217,6 +218,7 @@ on_edited(EbChatTransport *transport, EbChatMessage *message, gpointer user_data
         return;
     if (self->catchup != NULL && eb_catchup_change_waiting(self->catchup, message->thread, message->id, message->text))
         return;
+    eb_router_change_opening(self, message->id, message->text);
     for (guint i = 0; i < self->held->len; i++) {
         EbChatMessage *held = self->held->pdata[i];
         if (g_strcmp0(held->id, message->id) == 0) {
@@ -237,9 +239,12 @@ on_withdrawn_entry(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbJournalEntry) entry = eb_journal_change_finish(EB_STORE(source), result, &error);
     if (error != NULL)
         eb_warning("a withdrawn message could not be written down: %s", error->message);
-    if (self->manager == NULL || entry == NULL || entry->state == EB_JOURNAL_DONE || entry->session == NULL)
+    if (self->manager == NULL || entry == NULL || entry->session == NULL)
         return;
     EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
+    if (session != NULL)
+        eb_session_flush_log(session);
+    eb_transcript_withdraw(self->manager->parts->store, entry->session, entry->message->id);
     if (session == NULL || eb_session_withdraw(session, entry->message->id) || entry->state != EB_JOURNAL_STARTED)
         return;
     /* The words are gone from here; what the agent does with them it must decide anew. */
@@ -268,6 +273,7 @@ on_withdrawn(EbChatTransport *transport, const char *thread, const char *message
     g_autoptr(EbChatMessage) own = name_for_this_run(self, gone);
     if (self->catchup != NULL && eb_catchup_change_waiting(self->catchup, thread, message_id, NULL))
         return;
+    eb_router_change_opening(self, own->id, NULL);
     for (guint i = 0; i < self->held->len; i++) {
         const EbChatMessage *held = self->held->pdata[i];
         if (g_strcmp0(held->id, own->id) == 0) {
@@ -404,6 +410,7 @@ eb_router_finalize(GObject *object)
     EbRouter *self = EB_ROUTER(object);
     g_object_unref(self->cancellable);
     g_ptr_array_unref(self->held);
+    g_ptr_array_unref(self->openings);
     g_hash_table_unref(self->prompts);
     g_hash_table_unref(self->told);
     g_hash_table_unref(self->late);
@@ -423,6 +430,7 @@ eb_router_init(EbRouter *self)
 {
     self->cancellable = g_cancellable_new();
     self->held = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
+    self->openings = g_ptr_array_new();
     self->prompts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_prompt_free);
     self->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->late = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_late_free);

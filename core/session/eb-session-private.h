@@ -147,6 +147,8 @@ EbPrompt *eb_session_prepare_finish(EbSession *self, GAsyncResult *result, GErro
 void eb_session_drop_prompts(EbSession *self, const GError *error);
 /** eb_session_settle_prompts: the turn of @prompt and of all that was steered into it is over. */
 void eb_session_settle_prompts(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome);
+/** eb_session_keep_prompt: into the transcript, with the message it is, so that it can be taken back. */
+void eb_session_keep_prompt(EbSession *self, const EbPrompt *prompt);
 /** eb_session_encode_prompt: (transfer full): ContentBlock[]. */
 JsonArray *eb_session_encode_prompt(EbSession *self, const EbPrompt *prompt);
 

@@ -107,8 +107,7 @@ send_steer(EbSession *self, EbSteering *steering)
 {
     const EbPrompt *prompt = steering->steer->prompt;
     g_autoptr(JsonArray) blocks = eb_session_encode_prompt(self, prompt);
-    g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, prompt->text, -1);
-    eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, NULL);
+    eb_session_keep_prompt(self, prompt);
     eb_session_set_outcome(self, prompt, EB_PROMPT_WORKING);
     /* Agents answer it when they get to it, at the latest with the turn: no deadline of its own. */
     eb_acp_client_steer_async(self->guest->client, blocks, 0, NULL, on_steered, steering);
@@ -311,6 +310,16 @@ eb_session_compact(EbSession *self, GError **error)
 }
 
 /* --- to the agent, and the end --- */
+
+void
+eb_session_keep_prompt(EbSession *self, const EbPrompt *prompt)
+{
+    g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, prompt->text, -1);
+    g_autoptr(JsonObject) data = prompt->message_id != NULL ? json_object_new() : NULL;
+    if (data != NULL)
+        json_object_set_string_member(data, "message", prompt->message_id);
+    eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, data);
+}
 
 JsonArray *
 eb_session_encode_prompt(EbSession *self, const EbPrompt *prompt)

@@ -189,8 +189,7 @@ send_prompt(EbSession *self)
     self->cost_before = self->cost;
     g_free(self->record->last_prompt);
     self->record->last_prompt = g_strdup(self->prompt->text);
-    g_autofree char *masked = eb_redact_set_mask(self->guest->secrets, self->prompt->text, -1);
-    eb_transcript_add(self->transcript, self->record->turns, "prompt", masked, NULL);
+    eb_session_keep_prompt(self, self->prompt);
     eb_session_set_state(self, EB_SESSION_EVENT_PROMPTED);
     eb_session_set_outcome(self, self->prompt, EB_PROMPT_WORKING);
     eb_session_post_busy(self, TRUE);

@@ -88,6 +88,37 @@ on_written(GObject *source, GAsyncResult *result, gpointer user_data)
         eb_warning("the transcript could not be written: %s", error->message);
 }
 
+static gpointer
+withdraw_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    char **names = data;
+    g_autoptr(sqlite3_stmt) update = eb_store_prepare(
+        db,
+        "UPDATE event SET body = json_object('withdrawn', json('true'), 'data', json_object('message', ?2))"
+        " WHERE session = ?1 AND kind = 'prompt' AND json_extract(body, '$.data.message') = ?2",
+        error);
+    if (update == NULL)
+        return NULL;
+    sqlite3_bind_text(update, 1, names[0], -1, SQLITE_STATIC);
+    sqlite3_bind_text(update, 2, names[1], -1, SQLITE_STATIC);
+    eb_store_step_done(update, error);
+    return NULL;
+}
+
+static void
+free_names(gpointer data)
+{
+    g_strfreev(data);
+}
+
+void
+eb_transcript_withdraw(EbStore *store, const char *session, const char *message_id)
+{
+    const char *names[] = {session, message_id, NULL};
+    eb_store_run_async(store, FALSE, withdraw_in_store, g_strdupv((char **)names), free_names, NULL, NULL, on_written,
+                       NULL);
+}
+
 static void
 stop_timer(EbTranscript *self)
 {

@@ -24,6 +24,12 @@ void eb_transcript_add(EbTranscript *self, guint turn, const char *kind, const c
 /** eb_transcript_flush: hands everything to the store now. */
 void eb_transcript_flush(EbTranscript *self);
 
+/**
+ * eb_transcript_withdraw: a person took @message_id back: the prompt that has it in data.message keeps its place, its words
+ * go. A failure is logged.
+ */
+void eb_transcript_withdraw(EbStore *store, const char *session, const char *message_id);
+
 /** eb_transcript_read_async: all events of @session, oldest first. */
 void eb_transcript_read_async(EbStore *store, const char *session, GCancellable *cancellable,
                               GAsyncReadyCallback callback, gpointer user_data);

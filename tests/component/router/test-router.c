@@ -113,6 +113,17 @@ test_one_project_once(void)
     g_autofree char *link = g_strdup_printf("web has a live session already, in <#%s>", first);
     g_assert_true(answered(r, second, link));
     g_assert_cmpuint(r->chat->opened, ==, 1);
+    /* Nor does one that sleeps wake up beside it. */
+    eb_fake_service_say(r->chat, first, OWNER, "!stop");
+    UNTIL(g_hash_table_contains(r->chat->archived, first));
+    const char *next = begin(r, "web: say z");
+    g_signal_emit_by_name(r->chat, "thread-state", next, "archived");
+    UNTIL(eb_session_manager_find_live(r->session->manager, "chat", next) == NULL);
+    const char *third = begin(r, "web: say z");
+    const char *asleep = eb_fake_service_say(r->chat, next, OWNER, "say more");
+    UNTIL(reacted(r, asleep, "cross"));
+    g_autofree char *other = g_strdup_printf("web has a live session already, in <#%s>", third);
+    g_assert_true(answered(r, asleep, other));
 }
 
 /* Whoever may not speak here, and what is not meant for us, meets silence, and leaves no trace. */
@@ -444,6 +455,85 @@ test_no_thread(void)
     UNTIL(eb_router_fixture_count_open(r) == 0);
 }
 
+/* What is changed or taken back while its thread is being opened. */
+static void
+test_changed_while_opening(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture(NULL);
+    r->chat->late_to_open = TRUE;
+    const char *edited = eb_fake_service_say(r->chat, NULL, OWNER, "web: say draft");
+    g_autofree char *gone = g_strdup(eb_fake_service_say(r->chat, NULL, OWNER, "say nothing"));
+    UNTIL(r->chat->held_opens->len == 2);
+    eb_fake_service_edit(r->chat, edited, "web: say final");
+    eb_fake_service_withdraw(r->chat, gone);
+    eb_fake_service_release(r->chat);
+    UNTIL(reacted(r, edited, "wait done"));
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    g_auto(GStrv) prompts = eb_router_fixture_prompts(r);
+    g_autofree char *all = g_strjoinv("|", prompts);
+    g_assert_cmpstr(all, ==, "say final");
+    g_assert_null(eb_session_manager_find_live(r->session->manager, "chat", gone));
+}
+
+static char *
+read_transcript(EbRouterFixture *r, const char *thread)
+{
+    EbStore *store = r->session->manager->parts->store;
+    EbSession *session = eb_session_manager_find_live(r->session->manager, "chat", thread);
+    g_auto(EbTestResult) done = {0};
+    eb_session_flush_log(session);
+    eb_transcript_read_async(store, eb_session_get_record(session)->id, NULL, eb_test_result_ready, &done);
+    g_autoptr(GPtrArray) events = eb_transcript_read_finish(store, eb_test_result_wait(&done), NULL);
+    g_autoptr(GString) all = g_string_new(NULL);
+    for (guint i = 0; i < events->len; i++) {
+        g_autofree char *text = eb_json_write(events->pdata[i], NULL);
+        g_string_append_printf(all, "%s\n", text);
+    }
+    return g_string_free(g_steal_pointer(&all), FALSE);
+}
+
+/* A message that is deleted leaves its place in the transcript, and none of its words. */
+static void
+test_withdrawn_words(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture(NULL);
+    const char *thread = begin(r, "say x");
+    g_autofree char *gone = g_strdup(eb_fake_service_say(r->chat, thread, OWNER, "env my-secret-plan"));
+    UNTIL(reacted(r, gone, "wait done"));
+    g_autofree char *before = read_transcript(r, thread);
+    g_assert_nonnull(strstr(before, "my-secret-plan"));
+    eb_fake_service_withdraw(r->chat, gone);
+    g_autofree char *after = NULL;
+    do {
+        g_free(after);
+        after = read_transcript(r, thread);
+    } while (strstr(after, "my-secret-plan") != NULL); /* the test's own timeout ends it */
+    g_assert_nonnull(strstr(after, "\"withdrawn\":true"));
+    g_assert_nonnull(strstr(after, "say x"));
+}
+
+/* Whom it tells is kept for so many, then it is begun anew. */
+static void
+test_told_bound(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture(NULL);
+    g_strfreev(r->chat->policy.allowed);
+    r->chat->policy.allowed = g_strsplit("*", ",", 0);
+    const char *thread = begin(r, "say x");
+    for (guint i = 0; i <= EB_ROUTER_MAX_TOLD; i++) {
+        g_autofree char *author = g_strdup_printf("%u", 20000 + i);
+        const char *id = eb_fake_service_say(r->chat, thread, author, "say let me");
+        if (i % 50 == 0 || i == EB_ROUTER_MAX_TOLD)
+            UNTIL(reacted(r, id, "cross"));
+    }
+    const char *first = eb_fake_service_say(r->chat, thread, "20000", "say let me");
+    UNTIL(reacted(r, first, "cross"));
+    g_assert_true(answered(r, first, "you are not invited"));
+    const char *again = eb_fake_service_say(r->chat, thread, "20000", "say let me");
+    UNTIL(reacted(r, again, "cross"));
+    g_assert_null(eb_fake_service_answer_to(r->chat, again));
+}
+
 static EbChatMessage *
 add_file(EbRouterFixture *r, const char *id, const char *name, const char *content)
 {
@@ -583,6 +673,9 @@ main(int argc, char **argv)
     g_test_add_func("/router/thread-states", test_thread_states);
     g_test_add_func("/router/no-thread", test_no_thread);
     g_test_add_func("/router/files-alone", test_files_alone);
+    g_test_add_func("/router/changed-while-opening", test_changed_while_opening);
+    g_test_add_func("/router/withdrawn-words", test_withdrawn_words);
+    g_test_add_func("/router/told-bound", test_told_bound);
     g_test_add_func("/router/pasted", test_pasted);
     g_test_add_func("/router/stuck-neighbour", test_stuck_neighbour);
     g_test_add_func("/router/lost-state", test_lost_state);
