@@ -39,7 +39,7 @@ struct _DiscordGateway {
     gpointer filter_data;
     DiscordGatewayQueue queue;
     gboolean full;
-    GSource *teller; /* (owned): tells what is queued; never ready when it is empty */
+    GSource *teller; /* (owned): tells what is queued */
 
     GSource *save_timer; /* (nullable) */
     GSource *load_timer; /* (nullable) */
@@ -75,11 +75,11 @@ ready_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
 
 /* A source that is ready when its ready time has come, and only then. */
 static GSource *
-ready_source(int priority, GSourceFunc func, gpointer user_data)
+ready_source(GSourceFunc func, gpointer user_data)
 {
     static GSourceFuncs funcs = {.dispatch = ready_dispatch};
     GSource *source = g_source_new(&funcs, sizeof(GSource));
-    g_source_set_priority(source, priority);
+    g_source_set_priority(source, G_PRIORITY_HIGH);
     g_source_set_callback(source, func, user_data, NULL);
     g_source_attach(source, g_main_context_get_thread_default());
     return source;
@@ -250,10 +250,29 @@ tell(DiscordGateway *self, DiscordGatewayItem *item)
         self->save_timer = timeout_source(SAVE_AFTER_MS, on_save_due, self);
 }
 
+typedef struct {
+    GSource source;
+    DiscordGateway *gateway; /* (unowned) */
+} Teller;
+
+/* Looked at in every turn of the main loop: waking it with each event would cost more than most events do. */
 static gboolean
-on_tell(gpointer user_data)
+teller_prepare(GSource *source, int *timeout)
 {
-    g_autoptr(DiscordGateway) self = g_object_ref(user_data);
+    *timeout = -1;
+    return !g_queue_is_empty(&((Teller *)source)->gateway->queue.items);
+}
+
+static gboolean
+teller_check(GSource *source)
+{
+    return !g_queue_is_empty(&((Teller *)source)->gateway->queue.items);
+}
+
+static gboolean
+teller_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
+{
+    g_autoptr(DiscordGateway) self = g_object_ref(((Teller *)source)->gateway);
     gint64 until = g_get_monotonic_time() + CHUNK_US;
     DiscordGatewayItem *item;
 
@@ -268,9 +287,18 @@ on_tell(gpointer user_data)
         discord_gateway_state_drained(self->state, clock_now());
         pump(self);
     }
-    if (!g_queue_is_empty(&self->queue.items))
-        g_source_set_ready_time(self->teller, 0);
     return G_SOURCE_CONTINUE;
+}
+
+static GSource *
+teller_new(DiscordGateway *self)
+{
+    static GSourceFuncs funcs = {teller_prepare, teller_check, teller_dispatch, NULL, NULL, NULL};
+    GSource *source = g_source_new(&funcs, sizeof(Teller));
+    ((Teller *)source)->gateway = self;
+    g_source_set_priority(source, CHUNK_PRIORITY);
+    g_source_attach(source, g_main_context_get_thread_default());
+    return source;
 }
 
 static DiscordGatewayItem *
@@ -281,14 +309,6 @@ queue_item(DiscordGateway *self, DiscordGatewayTell what)
     item->epoch = discord_gateway_state_get_epoch(self->state);
     item->frame.seq = -1;
     return item;
-}
-
-static void
-push_item(DiscordGateway *self, DiscordGatewayItem *item)
-{
-    if (g_queue_is_empty(&self->queue.items))
-        g_source_set_ready_time(self->teller, 0);
-    discord_gateway_queue_push(&self->queue, item);
 }
 
 /* --- the connection --- */
@@ -320,7 +340,7 @@ on_received(GBytes *payload, gpointer user_data)
         DiscordGatewayItem *item = queue_item(self, tells[verdict]);
         item->frame = frame;
         item->payload = g_bytes_ref(payload);
-        push_item(self, item);
+        discord_gateway_queue_push(&self->queue, item);
         if (discord_gateway_queue_is_full(&self->queue)) {
             self->full = TRUE;
             discord_gateway_state_full(self->state, now);
@@ -425,7 +445,7 @@ perform(DiscordGateway *self, DiscordGatewayAction *action)
     case DISCORD_GATEWAY_DO_DOWN:
         item = queue_item(self, DISCORD_GATEWAY_TELL_DOWN);
         item->text = g_steal_pointer(&action->text);
-        push_item(self, item);
+        discord_gateway_queue_push(&self->queue, item);
         break;
     case DISCORD_GATEWAY_DO_LOG:
         eb_log_event(action->level, G_LOG_DOMAIN, action->text, "EB_PLUGIN", "chat-discord", NULL);
@@ -433,7 +453,7 @@ perform(DiscordGateway *self, DiscordGatewayAction *action)
     case DISCORD_GATEWAY_DO_FAIL:
         item = queue_item(self, DISCORD_GATEWAY_TELL_FAILED);
         item->error = g_steal_pointer(&action->error);
-        push_item(self, item);
+        discord_gateway_queue_push(&self->queue, item);
         break;
     }
     if (payload.length > 0 && self->socket != NULL)
@@ -529,8 +549,8 @@ discord_gateway_init(DiscordGateway *self)
 {
     self->closing = g_ptr_array_new_with_free_func(g_object_unref);
     self->cancellable = g_cancellable_new();
-    self->timer = ready_source(G_PRIORITY_HIGH, on_due, self);
-    self->teller = ready_source(CHUNK_PRIORITY, on_tell, self);
+    self->timer = ready_source(on_due, self);
+    self->teller = teller_new(self);
 }
 
 DiscordGateway *
@@ -597,7 +617,7 @@ discord_gateway_start(DiscordGateway *self)
         item->error = eb_error_new(EB_ERROR_CONFIG, "discord.token",
                                    "the bot token cannot be one: it is too long, or has blanks or other characters in "
                                    "it: store it again with `errand-box creds set chat-token`");
-        push_item(self, item);
+        discord_gateway_queue_push(&self->queue, item);
         return;
     }
     if (self->state_path == NULL) {
