@@ -10,9 +10,9 @@ static void
 deliver(EbSession *self)
 {
     /* Delivering may end with "answered", which takes it off the list. */
-    g_autoptr(GPtrArray) permissions =
-        g_ptr_array_copy(self->permissions, (GCopyFunc)(void (*)(void))g_object_ref, NULL);
-    g_ptr_array_set_free_func(permissions, g_object_unref);
+    g_autoptr(GPtrArray) permissions = g_ptr_array_new_with_free_func(g_object_unref);
+    for (guint i = 0; i < self->permissions->len; i++)
+        g_ptr_array_add(permissions, g_object_ref(self->permissions->pdata[i]));
     for (guint i = 0; i < permissions->len; i++)
         eb_permission_deliver(permissions->pdata[i]);
 }
@@ -23,10 +23,11 @@ on_place(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbSession) self = EB_SESSION(user_data);
     g_autoptr(GError) error = NULL;
     g_autoptr(EbTicket) ticket = eb_admission_acquire_finish(EB_ADMISSION(source), result, &error);
-    if (g_error_matches(error, EB_ERROR, EB_ERROR_CANCELLED) || self->ending || self->turn_us == 0 ||
-        self->turn != NULL)
-        return;
+    if (g_error_matches(error, EB_ERROR, EB_ERROR_CANCELLED))
+        return; /* with its turn */
     g_clear_object(&self->place_wait);
+    if (self->ending || self->turn_us == 0 || self->turn != NULL)
+        return;
     /* A full queue does not cost a person's answer: this turn goes on without a place. */
     if (ticket == NULL)
         eb_warning("an answered question goes on without a place for its turn: %s", error->message);
@@ -41,18 +42,23 @@ on_place_position(guint position, gpointer user_data)
 }
 
 static void
-on_decided(EbPermission *permission, gpointer user_data)
+take_place(EbSession *self)
 {
-    EbSession *self = EB_SESSION(user_data);
-    if (self->turn != NULL || self->turn_us == 0) {
-        eb_permission_deliver(permission);
-        return;
-    }
     if (self->place_wait != NULL)
         return;
     self->place_wait = g_cancellable_new();
     eb_admission_acquire_async(self->parts->turns, self->record->owner, on_place_position, self->place_wait, on_place,
                                g_object_ref(self));
+}
+
+static void
+on_decided(EbPermission *permission, gpointer user_data)
+{
+    EbSession *self = EB_SESSION(user_data);
+    if (self->turn != NULL || self->turn_us == 0)
+        eb_permission_deliver(permission);
+    else
+        take_place(self);
 }
 
 /* --- the question --- */
@@ -85,8 +91,12 @@ on_answered(EbPermission *permission, const char *outcome, const char *option, c
     if (self->watch != NULL)
         eb_activity_watch_pause(self->watch, FALSE);
     g_ptr_array_remove(self->permissions, permission);
-    if (self->permissions->len == 0 && self->turn_us > 0 && !self->cancelled && !self->ending)
-        eb_session_post_busy(self, TRUE);
+    gboolean over = g_str_equal(outcome, "left") || g_str_equal(outcome, "cancelled");
+    if (over || self->permissions->len > 0 || self->turn_us == 0)
+        return;
+    eb_session_post_busy(self, TRUE);
+    if (self->turn == NULL) /* the agent took it back and goes on */
+        take_place(self);
 }
 
 void

@@ -113,6 +113,33 @@ def ask(session, title="rm -rf build", number=77):
             return "cancelled" if cancelled else "end_turn"
 
 
+def take_back(session, gate):
+    """Asks, thinks better of it, and goes on with something else."""
+    send({"id": 79, "method": "session/request_permission", "params": {
+        "sessionId": session, "toolCall": {"toolCallId": "back", "title": "step"},
+        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+                    {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}})
+    while not os.path.exists(os.path.join(store, "shown")):
+        time.sleep(0.02)
+    send({"method": "$/cancel_request", "params": {"requestId": 79}})
+    while read().get("id") != 79:
+        pass
+    while not os.path.exists(os.path.join(store, gate)):
+        time.sleep(0.02)
+    return "end_turn"
+
+
+def ask_and_go(session):
+    """Ends the turn without waiting for the answer."""
+    send({"id": 80, "method": "session/request_permission", "params": {
+        "sessionId": session, "toolCall": {"toolCallId": "go", "title": "step"},
+        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+                    {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}})
+    while not os.path.exists(os.path.join(store, "shown")):
+        time.sleep(0.02)
+    return "end_turn"
+
+
 def ask_both(session):
     """Two questions at once; the turn ends when both are answered."""
     for number in (77, 78):
@@ -226,6 +253,10 @@ def turn(session, text):
         return ask(session)
     elif verb in ("ask2", "askdiff"):
         return ask(session, rest)
+    elif verb == "takeback":
+        return take_back(session, rest)
+    elif verb == "askandgo":
+        return ask_and_go(session)
     elif verb == "askboth":
         return ask_both(session)
     elif text.startswith("You were interrupted by a restart"):

@@ -269,6 +269,47 @@ test_interrupt_while_answer_waits(void)
     g_assert_cmpuint(eb_admission_get_waiting(turns), ==, 0);
 }
 
+/* The agent takes its question back and works on: it has its place again. */
+static void
+test_taken_back(void)
+{
+    g_autoptr(EbSessionFixture) f = asking("takeback open", "[limits]\nmax_concurrent_turns = 1\n");
+    EbAdmission *turns = f->manager->parts->turns;
+    g_assert_cmpuint(eb_admission_get_held(turns), ==, 0);
+    g_autofree char *shown = g_build_filename(f->dir, "agent-sessions", "shown", NULL);
+    eb_test_write_file(shown, "");
+    while (eb_admission_get_held(turns) == 0)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_cmpuint(eb_fake_chat_open_asks(f->chat), ==, 0);
+    g_assert_cmpstr(eb_fake_chat_ask(f->chat, 0)->outcome, ==, "taken back by the agent");
+    assert_row(f, "closed - - ask-1");
+    g_assert_cmpuint(f->turns_ended, ==, 0);
+    g_autofree char *gate = g_build_filename(f->dir, "agent-sessions", "open", NULL);
+    eb_test_write_file(gate, "");
+    eb_session_fixture_wait_turns(f, 1);
+    g_assert_cmpuint(eb_admission_get_held(turns), ==, 0);
+}
+
+/* The agent ends its turn without waiting: the question is closed, and the next one finds everything in order. */
+static void
+test_not_waited_for(void)
+{
+    g_autoptr(EbSessionFixture) f = asking("askandgo", "[limits]\nmax_concurrent_turns = 1\n");
+    EbAdmission *turns = f->manager->parts->turns;
+    g_autofree char *shown = g_build_filename(f->dir, "agent-sessions", "shown", NULL);
+    eb_test_write_file(shown, "");
+    eb_session_fixture_wait_turns(f, 1);
+    g_assert_cmpstr(f->stop_reason, ==, "end_turn");
+    g_assert_cmpstr(eb_fake_chat_ask(f->chat, 0)->outcome, ==, "closed: the turn is over");
+    g_assert_cmpuint(eb_admission_get_held(turns), ==, 0);
+    g_assert_cmpuint(eb_admission_get_waiting(turns), ==, 0);
+    eb_fake_chat_say(f->chat, "t", "ask2 make", NULL);
+    wait_asks(f, 1);
+    g_assert_true(eb_fake_chat_press(f->chat, 1, "yes", "author-1"));
+    eb_session_fixture_wait_turns(f, 2);
+    wait_said(f, "outcome yes");
+}
+
 static void
 test_never_allowed_by_itself(void)
 {
@@ -635,6 +676,8 @@ main(int argc, char **argv)
     g_test_add_func("/questions/two-open", test_two_open);
     g_test_add_func("/questions/place-while-people-think", test_place_while_people_think);
     g_test_add_func("/questions/interrupt-while-answer-waits", test_interrupt_while_answer_waits);
+    g_test_add_func("/questions/taken-back", test_taken_back);
+    g_test_add_func("/questions/not-waited-for", test_not_waited_for);
     g_test_add_func("/questions/never-allowed-by-itself", test_never_allowed_by_itself);
     g_test_add_func("/questions/restart-allow", test_restart_allow);
     g_test_add_func("/questions/restart-reject", test_restart_reject);
