@@ -18,6 +18,29 @@ typedef struct {
     GList *link;      /* in order */
 } Entry;
 
+/* One call: what is to be shown, and the message that is changed for it now. */
+typedef struct {
+    EbChatPost *post;
+    char *target; /* (nullable) */
+} Job;
+
+static void
+job_free(gpointer data)
+{
+    Job *job = data;
+
+    eb_chat_post_unref(job->post);
+    g_free(job->target);
+    g_free(job);
+}
+
+static EbChatPost *
+post_of(GTask *task)
+{
+    const Job *job = g_task_get_task_data(task);
+    return job->post;
+}
+
 struct _DiscordView {
     GObject parent_instance;
     DiscordRest *rest;
@@ -113,7 +136,7 @@ on_created(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(GTask) task = user_data;
     DiscordView *self = g_task_get_source_object(task);
-    EbChatPost *post = g_task_get_task_data(task);
+    EbChatPost *post = post_of(task);
     GError *error = NULL;
     char *id = discord_outbox_create_finish(DISCORD_OUTBOX(source), result, &error);
 
@@ -129,7 +152,7 @@ on_created(GObject *source, GAsyncResult *result, gpointer user_data)
 static void
 create(DiscordView *self, GTask *task)
 {
-    EbChatPost *post = g_task_get_task_data(task);
+    EbChatPost *post = post_of(task);
     gboolean files = post->files != NULL && post->files->len > 0;
     g_autofree char *text = discord_post_text(post, TRUE);
     GError *error = NULL;
@@ -155,22 +178,23 @@ on_edited(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(GTask) task = user_data;
     DiscordView *self = g_task_get_source_object(task);
-    EbChatPost *post = g_task_get_task_data(task);
+    EbChatPost *post = post_of(task);
     GError *error = NULL;
     gboolean done = discord_outbox_edit_finish(DISCORD_OUTBOX(source), result, &error);
     guint code = discord_error_code(error);
+    const Job *job = g_task_get_task_data(task);
     Entry *entry = find(self, post);
-    g_autofree char *id = entry != NULL ? g_strdup(entry->message_id) : NULL;
     gboolean anew = code == CODE_NO_MESSAGE || code == CODE_OLD_EDIT;
 
-    if (entry != NULL && entry->message_id != NULL && (post->final || anew))
+    /* Another message may show it by now. */
+    if (entry != NULL && g_strcmp0(entry->message_id, job->target) == 0 && (post->final || anew))
         forget(self, entry);
     if (anew) {
         /* Somebody deleted it, or it is too old to be changed as often as this: what it should say is said again. */
         g_error_free(error);
-        create(self, g_steal_pointer(&task));
+        run(self, g_steal_pointer(&task));
     } else if (done) {
-        g_task_return_pointer(task, id != NULL ? g_steal_pointer(&id) : g_strdup(""), g_free);
+        g_task_return_pointer(task, g_strdup(job->target), g_free);
     } else {
         g_task_return_error(task, error);
     }
@@ -209,7 +233,7 @@ retract(DiscordView *self, GTask *task, Entry *entry)
 static void
 run(DiscordView *self, GTask *task)
 {
-    EbChatPost *post = g_task_get_task_data(task);
+    EbChatPost *post = post_of(task);
     Entry *entry = find(self, post);
     g_autofree char *text = discord_post_text(post, FALSE);
 
@@ -223,7 +247,10 @@ run(DiscordView *self, GTask *task)
     } else if (entry == NULL) {
         create(self, task);
     } else {
-        discord_outbox_edit_async(self->outbox, entry->message_id, discord_post_body(post, text, FALSE),
+        Job *job = g_task_get_task_data(task);
+        g_free(job->target);
+        job->target = g_strdup(entry->message_id);
+        discord_outbox_edit_async(self->outbox, job->target, discord_post_body(post, text, FALSE),
                                   g_task_get_cancellable(task), on_edited, task);
     }
 }
@@ -235,10 +262,12 @@ discord_view_post_async(DiscordView *self, EbChatPost *post, GCancellable *cance
     g_return_if_fail(DISCORD_IS_VIEW(self) && post != NULL);
     GTask *task = g_task_new(self, cancellable, callback, user_data);
     Entry *entry = find(self, post);
+    Job *job = g_new0(Job, 1);
 
+    job->post = eb_chat_post_ref(post);
     g_task_set_source_tag(task, discord_view_post_async);
     g_task_set_check_cancellable(task, FALSE);
-    g_task_set_task_data(task, eb_chat_post_ref(post), (GDestroyNotify)eb_chat_post_unref);
+    g_task_set_task_data(task, job, job_free);
     if (entry != NULL && entry->waiting.length >= DISCORD_VIEW_MAX_WAITING) {
         g_task_return_error(task, eb_error_new(EB_ERROR_QUOTA, "discord.queue-full",
                                                "%d changes of one message wait already", DISCORD_VIEW_MAX_WAITING));

@@ -61,6 +61,19 @@ test_no_channel(Fixture *fixture, gconstpointer data)
     eb_test_assert_error(error, EB_ERROR_CONFIG, "discord.channel", FIXTURE_CHANNEL);
 }
 
+/* The gateway refuses what only an operator can change: the start says what. */
+static void
+test_gateway_refuses(Fixture *fixture, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) strict = fixture_call(fixture, "gateway-config", "{\"identify\":\"4014\"}");
+
+    g_assert_false(fixture_start(fixture, FIXTURE_TOKEN, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "Message Content");
+    eb_test_run_for(300);
+    g_assert_cmpuint(fixture_count(fixture, "gateway", "{\"what\":\"^identify$\"}"), ==, 1);
+}
+
 /* An outage is no reason not to start: it goes on trying, and works when Discord is back. */
 static void
 test_outage(Fixture *fixture, gconstpointer data)
@@ -174,6 +187,37 @@ test_edit_at_once(Fixture *fixture, gconstpointer data)
     }
     g_assert_cmpuint(fixture_count(fixture, "messages", "{\"author\":\"bot\"}"), ==, 1);
     g_assert_cmpuint(fixture_count(fixture, "messages", "{\"author\":\"bot\",\"text\":\"^state 2$\"}"), ==, 1);
+}
+
+/* Somebody deletes the message while changes of it are on their way: it is said anew, once. */
+static void
+test_edit_deleted(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *first = fixture_text(fixture, NULL, "block", "one");
+    EbTestResult done[4] = {0};
+    g_autoptr(JsonObject) gone = fixture_call(fixture, "delete", "{\"message\":\"%s\"}", first);
+
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        g_autofree char *text = g_strdup_printf("state %u", i);
+        g_autoptr(EbChatPost) post = eb_chat_post_new(NULL, EB_CHAT_POST_TEXT, text);
+        g_autoptr(EbChatPost) other = eb_chat_post_new(NULL, EB_CHAT_POST_TEXT, "between");
+        post->key = g_strdup("block");
+        eb_chat_transport_post_async(EB_CHAT_TRANSPORT(fixture->transport), post, NULL, eb_test_result_ready, &done[i]);
+        /* Something in between, so that the changes are not made one. */
+        other->key = g_strdup("other");
+        eb_chat_transport_post_async(EB_CHAT_TRANSPORT(fixture->transport), other, NULL, NULL, NULL);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *id =
+            eb_chat_transport_post_finish(EB_CHAT_TRANSPORT(fixture->transport), eb_test_result_wait(&done[i]), &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(id, !=, first);
+        eb_test_result_clear(&done[i]);
+    }
+    g_assert_cmpuint(fixture_count(fixture, "messages", "{\"author\":\"bot\",\"text\":\"^state\"}"), ==, 1);
+    g_assert_cmpuint(fixture_count(fixture, "messages", "{\"author\":\"bot\",\"text\":\"^state 3$\"}"), ==, 1);
+    g_assert_cmpuint(fixture_count(fixture, "messages", "{\"author\":\"bot\",\"text\":\"^between$\"}"), ==, 1);
 }
 
 static void
@@ -595,11 +639,13 @@ main(int argc, char **argv)
     ADD_CLOSED("bad-token", test_bad_token);
     ADD_CLOSED("real-token", test_real_token);
     ADD_CLOSED("no-channel", test_no_channel);
+    ADD_CLOSED("gateway-refuses", test_gateway_refuses);
     ADD_CLOSED("outage", test_outage);
     ADD("stop", test_stop);
     ADD("post", test_post);
     ADD("edit", test_edit);
     ADD("edit-at-once", test_edit_at_once);
+    ADD("edit-deleted", test_edit_deleted);
     ADD("retract", test_retract);
     ADD("notify", test_notify);
     ADD("long", test_long);
