@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "eb-test-soup.h"
+
 static void
 request_free(gpointer data)
 {
@@ -110,6 +112,40 @@ on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHa
         soup_message_body_complete(soup_server_message_get_response_body(message));
 }
 
+static gboolean
+on_incoming(GSocketService *service, GSocketConnection *connection, GObject *source, gpointer user_data)
+{
+    ScriptedServer *self = user_data;
+    g_autoptr(GSocketAddress) local = g_socket_connection_get_local_address(connection, NULL);
+    g_autoptr(GSocketAddress) remote = g_socket_connection_get_remote_address(connection, NULL);
+    if (local != NULL && remote != NULL)
+        soup_server_accept_iostream(self->server, G_IO_STREAM(connection), local, remote, NULL);
+    return TRUE;
+}
+
+void
+scripted_server_refuse(ScriptedServer *self)
+{
+    g_socket_service_stop(self->service);
+    g_socket_listener_close(G_SOCKET_LISTENER(self->service));
+    g_clear_object(&self->service);
+}
+
+void
+scripted_server_return(ScriptedServer *self)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GInetAddress) loopback = g_inet_address_new_loopback(G_SOCKET_FAMILY_IPV4);
+    g_autoptr(GSocketAddress) address = g_inet_socket_address_new(loopback, self->port);
+    g_autoptr(GSocketAddress) bound = NULL;
+    self->service = g_socket_service_new();
+    g_signal_connect(self->service, "incoming", G_CALLBACK(on_incoming), self);
+    g_socket_listener_add_address(G_SOCKET_LISTENER(self->service), address, G_SOCKET_TYPE_STREAM,
+                                  G_SOCKET_PROTOCOL_TCP, NULL, &bound, &error);
+    g_assert_no_error(error);
+    self->port = g_inet_socket_address_get_port(G_INET_SOCKET_ADDRESS(bound));
+}
+
 ScriptedServer *
 scripted_server_new(void)
 {
@@ -118,11 +154,11 @@ scripted_server_new(void)
     char token[] = SCRIPTED_TOKEN;
     self->server = soup_server_new(NULL, NULL);
     soup_server_add_handler(self->server, NULL, on_request, self, NULL);
-    soup_server_listen_local(self->server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, &error);
+    /* Without a listener of its own libsoup 3.2 ends every connection after one answer. */
+    eb_test_soup_listen(self->server, 0, &error);
     g_assert_no_error(error);
-    GSList *uris = soup_server_get_uris(self->server);
-    self->url = g_strdup_printf("http://127.0.0.1:%d", g_uri_get_port(uris->data));
-    g_slist_free_full(uris, (GDestroyNotify)g_uri_unref);
+    scripted_server_return(self);
+    self->url = g_strdup_printf("http://127.0.0.1:%u", self->port);
     self->token = eb_secret_new_take("chat-token", token, strlen(token), NULL);
     self->site = discord_site_new(self->url, self->token, &error);
     g_assert_no_error(error);
@@ -137,6 +173,8 @@ scripted_server_free(ScriptedServer *self)
 {
     if (self == NULL)
         return;
+    if (self->service != NULL)
+        scripted_server_refuse(self);
     soup_server_disconnect(self->server);
     eb_test_drain();
     g_ptr_array_unref(self->hanging);

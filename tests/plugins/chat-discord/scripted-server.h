@@ -33,6 +33,8 @@ typedef struct {
 /** ScriptedServer: answers request after request with what a test queued, then with 200 and {"id":"N"}. */
 typedef struct {
     SoupServer *server;
+    GSocketService *service; /* (nullable): accepts for it: libsoup's own listener never lets go of what it accepted */
+    guint16 port;
     char *url; /* "http://127.0.0.1:PORT" */
     DiscordSite *site;
     EbSecret *token;
@@ -54,6 +56,9 @@ void scripted_server_push_for(ScriptedServer *self, const char *line, ScriptedAn
 const ScriptedRequest *scripted_server_get(ScriptedServer *self, guint index);
 /** scripted_server_lines: (transfer full): all that came, "LINE;LINE;" */
 char *scripted_server_lines(ScriptedServer *self);
+/** scripted_server_refuse, scripted_server_return: nobody listens there; then somebody does again. */
+void scripted_server_refuse(ScriptedServer *self);
+void scripted_server_return(ScriptedServer *self);
 /** scripted_server_wait: until @count requests came. */
 void scripted_server_wait(ScriptedServer *self, guint count);
 

@@ -27,6 +27,20 @@ on_limited(DiscordRest *rest, const char *route, guint seconds, gpointer user_da
     note->longest = MAX(note->longest, seconds);
 }
 
+static gboolean
+is_limited(gpointer user_data)
+{
+    return ((LimitedNote *)user_data)->text->len > 0;
+}
+
+/* Until the client has read the answer that makes it wait. */
+static void
+wait_limited(LimitedNote *note)
+{
+    g_string_truncate(note->text, 0);
+    eb_test_run_until(is_limited, note);
+}
+
 /* retry_after is a float, comes in the header and in the body, and the larger of the two counts. */
 static void
 test_retry_after(RestFixture *fixture, gconstpointer data)
@@ -73,8 +87,7 @@ test_cloudflare(RestFixture *fixture, gconstpointer data)
         guint before = fixture->server->requests->len;
         scripted_server_push(fixture->server, pages[i]);
         rest_fixture_send(fixture, rest_fixture_get("1"), &first);
-        scripted_server_wait(fixture->server, before + 1);
-        eb_test_run_for(20);
+        wait_limited(&note);
         DiscordRequest *plain = discord_request_new("POST", "/interactions", "9", "/interactions/9/x/callback");
         plain->plain = TRUE;
         rest_fixture_send(fixture, rest_fixture_get("2"), &second);
@@ -107,16 +120,17 @@ test_cloudflare_for_good(RestFixture *fixture, gconstpointer data)
 static void
 test_global(RestFixture *fixture, gconstpointer data)
 {
+    LimitedNote note = {g_string_new(NULL), 0};
     g_auto(EbTestResult) first = {0};
     g_auto(EbTestResult) second = {0};
     g_autoptr(GError) error = NULL;
     discord_rest_set_speed(fixture->rest, SPEED);
+    g_signal_connect(fixture->rest, "limited", G_CALLBACK(on_limited), &note);
     scripted_server_push(fixture->server, (ScriptedAnswer){.status = 429,
                                                            .headers = "X-RateLimit-Global: true\nRetry-After: 65",
                                                            .body = "{\"retry_after\":64.57,\"global\":true}"});
     rest_fixture_send(fixture, rest_fixture_get("1"), &first);
-    scripted_server_wait(fixture->server, 1);
-    eb_test_run_for(20);
+    wait_limited(&note);
     rest_fixture_send(fixture, rest_fixture_get("2"), &second);
     DiscordRequest *plain = discord_request_new("POST", "/interactions", "9", "/interactions/9/x/callback");
     plain->plain = TRUE;
@@ -129,6 +143,7 @@ test_global(RestFixture *fixture, gconstpointer data)
     g_assert_null(scripted_server_get(fixture->server, 1)->authorization);
     g_assert_cmpint(between(fixture, 0, 2), >=, 65 * (gint64)G_USEC_PER_SEC);
     g_assert_cmpint(between(fixture, 0, 3), >=, 65 * (gint64)G_USEC_PER_SEC);
+    g_string_free(note.text, TRUE);
 }
 
 /* A rename that has to wait ten minutes: nothing else waits with it, and whoever has no patience is told. */
