@@ -40,9 +40,10 @@ struct _DiscordLane {
 };
 
 struct _DiscordBuckets {
-    GHashTable *lanes;       /* key -> DiscordLane (owned) */
-    GHashTable *buckets;     /* "HASH MAJOR" -> Bucket (owned) */
-    GHashTable *facts;       /* "METHOD ROUTE" -> RouteFacts (owned); routes are static, so few */
+    GHashTable *lanes;   /* key -> DiscordLane (owned) */
+    GHashTable *buckets; /* "HASH MAJOR" -> Bucket (owned) */
+    GHashTable *facts;   /* "METHOD ROUTE" -> RouteFacts (owned); routes are static, so few */
+    guint in_flight;
     guint unknown_in_flight; /* that were sent when their route was not in @facts */
     guint prune_at;
     gint64 sent[DISCORD_GLOBAL_MAX]; /* ring: when the last ones were sent */
@@ -314,7 +315,9 @@ discord_buckets_admit(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint6
         *until = budget_until(self, invalid);
         return DISCORD_VERDICT_BUDGET;
     }
-    if (lane->own.in_flight > 0 || (lane->bucket != NULL && lane->bucket->window.in_flight > 0))
+    /* Any of those under way may be refused as well. */
+    if (invalid + self->in_flight >= DISCORD_INVALID_MAX || lane->own.in_flight > 0 ||
+        (lane->bucket != NULL && lane->bucket->window.in_flight > 0))
         return DISCORD_VERDICT_BUSY;
     *until = MAX(*until, self->edge_until);
     *until = MAX(*until, window_ready_at(&lane->own, now));
@@ -328,6 +331,7 @@ discord_buckets_admit(DiscordBuckets *self, DiscordLane *lane, gint64 now, gint6
     }
     if (*until > now)
         return DISCORD_VERDICT_WAIT;
+    self->in_flight++;
     lane->was_unknown = !is_known(self, lane);
     self->unknown_in_flight += lane->was_unknown;
     window_take(&lane->own, now);
@@ -399,6 +403,7 @@ limit_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answe
 void
 discord_buckets_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAnswer *answer, gint64 jitter, gint64 now)
 {
+    self->in_flight--;
     self->unknown_in_flight -= lane->was_unknown;
     gint64 span = learn_route(self, lane, answer);
     window_answer(&lane->own, answer, span, now);
@@ -422,6 +427,7 @@ discord_buckets_answer(DiscordBuckets *self, DiscordLane *lane, const DiscordAns
 void
 discord_buckets_lost(DiscordBuckets *self, DiscordLane *lane, gint64 now)
 {
+    self->in_flight--;
     self->unknown_in_flight -= lane->was_unknown;
     const RouteFacts *facts = g_hash_table_lookup(self->facts, lane->route);
     gint64 span = facts != NULL ? facts->span : 0;
