@@ -59,7 +59,8 @@ start_daemon(EbSetup *self, const char *name, const char *const *argv, const cha
                          .log_file = log,
                          .pid_file = pid_path};
 
-    if (g_mkdir_with_parents(directory, 0755) < 0) {
+    if (g_mkdir_with_parents(directory, 0755) < 0 ||
+        (self->private && g_mkdir_with_parents(self->daemon_dir, 0711) < 0)) {
         eb_set_error(error, EB_ERROR_FAILED, "provision.daemon", "%s: %s", directory, g_strerror(errno));
         return FALSE;
     }
