@@ -132,6 +132,17 @@ on_websocket(SoupServer *server, SoupServerMessage *message, const char *path, S
     ds_gateway_accept(((DiscordStandin *)user_data)->world->gateway, message, path, websocket);
 }
 
+static gboolean
+listen_unused(SoupServer *server, GError **error)
+{
+    g_autoptr(GSocket) socket = g_socket_new(G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, error);
+    g_autoptr(GInetAddress) loopback = g_inet_address_new_loopback(G_SOCKET_FAMILY_IPV4);
+    g_autoptr(GSocketAddress) address = g_inet_socket_address_new(loopback, 0);
+
+    return socket != NULL && g_socket_bind(socket, address, FALSE, error) && g_socket_listen(socket, error) &&
+           soup_server_listen_socket(server, socket, 0, error);
+}
+
 DiscordStandin *
 discord_standin_new(const char *token, guint16 port, GError **error)
 {
@@ -151,7 +162,7 @@ discord_standin_new(const char *token, guint16 port, GError **error)
     soup_server_add_websocket_handler(self->server, "/resume", NULL, NULL, on_websocket, self, NULL);
     /* A server of libsoup 3.2 without a listener of its own ends every connection after one answer; with one, nobody
        comes by it: its own never lets go of what it accepted. */
-    if (!soup_server_listen_local(self->server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, error))
+    if (!listen_unused(self->server, error))
         return NULL;
     self->port = port;
     self->service = listen_on(self, &self->port, error);

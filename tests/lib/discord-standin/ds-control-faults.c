@@ -65,13 +65,7 @@ static JsonObject *
 clear_faults(DsWorld *world, JsonObject *args, GError **error)
 {
     g_ptr_array_set_size(world->faults, 0);
-    while (world->gateway->faults->len > 0) {
-        DsEventFault *fault = g_ptr_array_steal_index(world->gateway->faults, 0);
-
-        g_free(fault->type);
-        g_free(fault->kind);
-        g_free(fault);
-    }
+    g_ptr_array_set_size(world->gateway->faults, 0);
     return json_object_new();
 }
 

@@ -47,6 +47,19 @@ has_reaction(DsMessage *message, const char *emoji)
     return FALSE;
 }
 
+/* Whether it has one of @args' reactions, or none is asked for. */
+static gboolean
+has_one_of(DsMessage *message, JsonObject *args)
+{
+    JsonArray *several = eb_json_get_array(args, "reactions");
+    const char *one = eb_json_get_string(args, "reaction");
+    gboolean found = several == NULL;
+
+    for (guint i = 0; several != NULL && i < json_array_get_length(several); i++)
+        found |= eb_json_array_string(several, i) != NULL && has_reaction(message, eb_json_array_string(several, i));
+    return found && (one == NULL || has_reaction(message, one));
+}
+
 static gboolean
 is_filled(DsMessage *message, const char *member)
 {
@@ -60,15 +73,13 @@ wanted(DsMessage *message, JsonObject *args)
 {
     const char *author = eb_json_get_string(args, "author");
     const char *after = eb_json_get_string(args, "after");
-    const char *reaction = eb_json_get_string(args, "reaction");
 
     if (author != NULL && strcmp(author, "bot") == 0)
         author = DS_APPLICATION;
     return (author == NULL || strcmp(author, message->author) == 0) && equals(args, "id", message->id) &&
            matches(args, "text", eb_json_get_string(message->json, "content")) &&
            (after == NULL || g_ascii_strtoull(message->id, NULL, 10) > g_ascii_strtoull(after, NULL, 10)) &&
-           (reaction == NULL || has_reaction(message, reaction)) &&
-           flag_equals(args, "components", is_filled(message, "components")) &&
+           has_one_of(message, args) && flag_equals(args, "components", is_filled(message, "components")) &&
            flag_equals(args, "attachments", is_filled(message, "attachments")) &&
            flag_equals(args, "ephemeral", message->ephemeral) &&
            (message->deleted ? eb_json_get_bool(args, "deleted", FALSE)
@@ -268,9 +279,9 @@ static JsonObject *
 stats(DsWorld *world, JsonObject *args, GError **error)
 {
     static const char *const names[] = {
-        "limited",     "answered_429", "invalid",      "identifies",    "identified_too_soon",
-        "resumes",     "resumed",      "ready",        "heartbeats",    "heartbeat_timeouts",
-        "connections", "faults",       "event_faults", "nonce_repeats", "command_overwrites"};
+        "limited", "answered_429",      "invalid",       "identifies",        "identified_too_soon", "resumes",
+        "resumed", "resumed_elsewhere", "ready",         "heartbeats",        "heartbeat_timeouts",  "connections",
+        "faults",  "event_faults",      "nonce_repeats", "command_overwrites"};
     JsonObject *object =
         ds_object("i:connected", (int)ds_gateway_count(world->gateway, FALSE), "i:online",
                   (int)ds_gateway_count(world->gateway, TRUE), "i:violations", (int)world->log[DS_LOG_VIOLATIONS]->len,

@@ -120,14 +120,19 @@ typedef struct {
     DsEvent *event;
 } Late;
 
+static void
+late_free(gpointer data)
+{
+    ds_event_free(((Late *)data)->event);
+    g_free(data);
+}
+
 static gboolean
 on_late(gpointer user_data)
 {
     Late *late = user_data;
 
     emit(late->gateway, late->event->type, late->event->data, late->event->intent);
-    ds_event_free(late->event);
-    g_free(late);
     return G_SOURCE_REMOVE;
 }
 
@@ -175,7 +180,7 @@ with_faults(DsGateway *self, const char *type, JsonObject *data, gint64 intent)
 
         late->gateway = self;
         late->event = event_new(type, data, intent);
-        g_timeout_add(delay_ms, on_late, late);
+        ds_world_later(self->world, delay_ms, on_late, late, late_free);
     }
 }
 

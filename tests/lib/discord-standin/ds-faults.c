@@ -73,19 +73,27 @@ typedef struct {
     char *kind;
 } Later;
 
+static void
+later_free(gpointer data)
+{
+    Later *later = data;
+
+    g_clear_pointer(&later->request, ds_request_free);
+    g_free(later->kind);
+    g_free(later);
+}
+
 static gboolean
 on_later(gpointer user_data)
 {
     Later *later = user_data;
-    SoupServerMessage *message = g_object_ref(later->request->message);
+    DsRequest *request = g_steal_pointer(&later->request);
+    g_autoptr(SoupServerMessage) message = g_object_ref(request->message);
 
-    later->go_on(later->request);
+    later->go_on(request);
     if (strcmp(later->kind, "lost") == 0)
         ds_break(message, NULL);
     ds_unpause(message);
-    g_object_unref(message);
-    g_free(later->kind);
-    g_free(later);
     return G_SOURCE_REMOVE;
 }
 
@@ -99,16 +107,13 @@ do_later(DsRequest *self, const char *kind, double seconds, void (*go_on)(DsRequ
     later->go_on = go_on;
     later->kind = g_strdup(kind);
     ds_pause(self->message);
-    g_timeout_add((guint)(seconds * 1000), on_later, later);
+    ds_world_later(self->world, (guint)(seconds * 1000), on_later, later, later_free);
 }
 
 static gboolean
 on_broken(gpointer user_data)
 {
-    SoupServerMessage *message = user_data;
-
-    ds_unpause(message);
-    g_object_unref(message);
+    ds_unpause(user_data);
     return G_SOURCE_REMOVE;
 }
 
@@ -119,7 +124,7 @@ broken(DsRequest *self, const char *raw)
     ds_pause(self->message);
     ds_break(self->message, raw);
     empty(self, 503);
-    g_timeout_add(50, on_broken, g_object_ref(self->message));
+    ds_world_later(self->world, 50, on_broken, g_object_ref(self->message), g_object_unref);
 }
 
 /* TRUE: answered; the request goes to its log as usual. */
@@ -178,7 +183,8 @@ ds_faults_take(DsRequest *self, void (*go_on)(DsRequest *))
         ds_world_count(self->world, "faults");
         if (strcmp(kind, "hang") == 0) {
             ds_pause(self->message);
-            return TRUE; /* never answered; the client's own limit ends it */
+            g_ptr_array_add(self->world->unanswered, self); /* the client's own limit ends it */
+            return TRUE;
         }
         if (strcmp(kind, "delay") == 0 || strcmp(kind, "lost") == 0) {
             do_later(self, kind, strcmp(kind, "delay") == 0 ? seconds : 0.01, go_on);

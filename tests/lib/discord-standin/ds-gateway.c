@@ -276,7 +276,7 @@ resume(DsConnection *self, JsonObject *data)
         return;
     }
     if (!g_str_has_prefix(self->path, "/resume"))
-        ds_world_violation(gateway->world, "resume-url", "RESUME on %s", self->path);
+        ds_world_count(gateway->world, "resumed_elsewhere"); /* allowed, but not for long */
     if (answered_otherwise(self, gateway->resume))
         return;
     if (session == NULL || session->dead ||
@@ -450,6 +450,14 @@ ds_gateway_accept(DsGateway *self, SoupServerMessage *message, const char *path,
 
 /* --- the whole --- */
 
+static void
+event_fault_free(DsEventFault *self)
+{
+    g_free(self->type);
+    g_free(self->kind);
+    g_free(self);
+}
+
 DsGateway *
 ds_gateway_new(DsWorld *world)
 {
@@ -459,7 +467,7 @@ ds_gateway_new(DsWorld *world)
     self->sessions = g_ptr_array_new_with_free_func((GDestroyNotify)session_free);
     self->connections = g_ptr_array_new_with_free_func((GDestroyNotify)connection_free);
     self->held = g_ptr_array_new_with_free_func((GDestroyNotify)ds_event_free);
-    self->faults = g_ptr_array_new();
+    self->faults = g_ptr_array_new_with_free_func((GDestroyNotify)event_fault_free);
     self->heartbeat_ms = 41250;
     self->shards = 1;
     self->total = 1000;
@@ -477,13 +485,6 @@ ds_gateway_free(DsGateway *self)
     g_ptr_array_unref(self->sessions);
     g_ptr_array_unref(self->held);
     g_clear_pointer(&self->paused, g_ptr_array_unref);
-    for (guint i = 0; i < self->faults->len; i++) {
-        DsEventFault *one = g_ptr_array_index(self->faults, i);
-
-        g_free(one->type);
-        g_free(one->kind);
-        g_free(one);
-    }
     g_ptr_array_unref(self->faults);
     g_free(self->url);
     g_free(self->resume_url);

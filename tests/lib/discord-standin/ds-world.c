@@ -4,6 +4,7 @@
 
 #include "ds-buckets.h"
 #include "ds-gateway.h"
+#include "ds-request.h"
 
 #include <string.h>
 
@@ -36,6 +37,27 @@ ds_world_changed(DsWorld *self)
 {
     if (self->changed != NULL)
         self->changed(self->hooks_data);
+}
+
+static void
+source_free(GSource *source)
+{
+    g_source_destroy(source);
+    g_source_unref(source);
+}
+
+void
+ds_world_later(DsWorld *self, guint ms, GSourceFunc callback, gpointer data, GDestroyNotify free_data)
+{
+    GSource *source = g_timeout_source_new(ms);
+
+    for (guint i = self->sources->len; i > 0; i--) {
+        if (g_source_is_destroyed(g_ptr_array_index(self->sources, i - 1)))
+            g_ptr_array_remove_index_fast(self->sources, i - 1);
+    }
+    g_source_set_callback(source, callback, data, free_data);
+    g_source_attach(source, NULL);
+    g_ptr_array_add(self->sources, source);
 }
 
 void
@@ -350,6 +372,8 @@ ds_world_new(const char *token)
     self->global_commands = json_array_new();
     self->interactions = g_ptr_array_new_with_free_func((GDestroyNotify)interaction_free);
     self->faults = g_ptr_array_new_with_free_func((GDestroyNotify)fault_free);
+    self->sources = g_ptr_array_new_with_free_func((GDestroyNotify)source_free);
+    self->unanswered = g_ptr_array_new_with_free_func((GDestroyNotify)ds_request_free);
     self->counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < G_N_ELEMENTS(self->log); i++)
         self->log[i] = g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
@@ -373,6 +397,8 @@ ds_world_new(const char *token)
 void
 ds_world_free(DsWorld *self)
 {
+    g_ptr_array_unref(self->sources);
+    g_ptr_array_unref(self->unanswered);
     ds_gateway_free(self->gateway);
     ds_buckets_free(self->buckets);
     g_ptr_array_unref(self->interactions);

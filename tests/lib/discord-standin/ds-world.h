@@ -135,8 +135,10 @@ struct _DsWorld {
     DsBuckets *buckets;
     double rename_window_s;
     gboolean token_revoked;
-    gboolean silent; /* a black hole: takes connections and requests, answers nothing */
-    guint held;      /* requests that got no answer because of it */
+    gboolean silent;       /* a black hole: takes connections and requests, answers nothing */
+    guint held;            /* requests that got no answer because of it */
+    GPtrArray *sources;    /* (element-type GSource): what is still to happen */
+    GPtrArray *unanswered; /* (element-type DsRequest): never will be */
     void (*changed)(gpointer user_data);
     void (*refuse)(gpointer user_data, double seconds); /* connections, for so long */
     void (*speak)(gpointer user_data);                  /* after silence */
@@ -150,6 +152,8 @@ void ds_world_free(DsWorld *self);
 /** ds_world_next_id: (transfer full): a snowflake of now, greater than all before. */
 char *ds_world_next_id(DsWorld *self);
 void ds_world_changed(DsWorld *self);
+/** ds_world_later: @free_data is called in any case, also when the world ends before. */
+void ds_world_later(DsWorld *self, guint ms, GSourceFunc callback, gpointer data, GDestroyNotify free_data);
 void ds_world_count(DsWorld *self, const char *name);
 guint ds_world_get_count(DsWorld *self, const char *name);
 /** ds_world_log: @row: (transfer full) */

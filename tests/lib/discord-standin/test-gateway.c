@@ -290,7 +290,7 @@ test_resume(Fixture *self, gconstpointer data)
     dial(self, "/gateway/?v=10&encoding=json");
     tell(self, ahead);
     expect_close(self, 4007);
-    g_assert_cmpuint(discord_standin_count(self->standin, "violations", "{\"rule\":\"resume-url\"}"), ==, 1);
+    g_assert_cmpint(discord_standin_stat(self->standin, "resumed_elsewhere"), ==, 1);
     control(self, "gateway-config", "{\"resume\":\"invalid-true\"}");
     dial(self, "/resume/?v=10&encoding=json");
     tell(self, resume);
