@@ -67,7 +67,7 @@ class Errand(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in self.project(f"files-{self.tag}").iterdir()), ["attachments", "got.txt"])
 
     def long_paste(self):
-        text = f"paste-{self.tag}: @mock say read from the file\n" + "filler " * 600
+        text = "@mock say read from the file\n" + "filler " * 600
         thread = self.chat.open("", attachments=[{"name": "message.txt", "content_type": "text/plain; charset=utf-8", "text": text}])
         thread.wait("^read from the file$")
         self.assertEqual(thread.settled(thread.id), CHECK)
