@@ -23,8 +23,8 @@ on_place(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbSession) self = EB_SESSION(user_data);
     g_autoptr(GError) error = NULL;
     g_autoptr(EbTicket) ticket = eb_admission_acquire_finish(EB_ADMISSION(source), result, &error);
-    if (g_error_matches(error, EB_ERROR, EB_ERROR_CANCELLED))
-        return; /* with its turn */
+    if (self->place_wait != g_task_get_cancellable(G_TASK(result)))
+        return; /* its turn is over */
     g_clear_object(&self->place_wait);
     if (self->ending || self->turn_us == 0 || self->turn != NULL)
         return;
