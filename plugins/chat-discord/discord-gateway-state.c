@@ -526,8 +526,9 @@ discord_gateway_state_saved(DiscordGatewayState *self, DiscordGatewayClock now)
 }
 
 static void
-come_up(DiscordGatewayState *self, DiscordGatewayClock now)
+come_up(DiscordGatewayState *self, const char *how, DiscordGatewayClock now)
 {
+    add_log(self, G_LOG_LEVEL_INFO, "gateway connected: %s", how);
     self->up_since = now.mono;
     enter(self, DISCORD_GATEWAY_UP, G_MAXINT64);
 }
@@ -551,7 +552,7 @@ on_ready(DiscordGatewayState *self, JsonObject *data, const DiscordGatewayFrame 
     self->session.resume_url = url != NULL && strlen(url) <= DISCORD_GATEWAY_URL_MAX ? g_strdup(url) : NULL;
     self->session.seq = MAX(frame->seq, 0);
     self->resuming = FALSE;
-    come_up(self, now);
+    come_up(self, "new session", now);
     return DISCORD_GATEWAY_READY;
 }
 
@@ -568,7 +569,7 @@ on_dispatch(DiscordGatewayState *self, const char *text, const DiscordGatewayFra
     if (g_str_equal(frame->type, "RESUMED")) {
         if (self->phase == DISCORD_GATEWAY_UP)
             return DISCORD_GATEWAY_NO_EVENT;
-        come_up(self, now);
+        come_up(self, "resumed", now);
         return DISCORD_GATEWAY_RESUMED;
     }
     if (self->phase == DISCORD_GATEWAY_RESUMING)

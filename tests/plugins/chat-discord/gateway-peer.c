@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "eb-test-soup.h"
+
 static void
 on_bot(SoupServer *server, SoupServerMessage *message, const char *path, GHashTable *query, gpointer user_data)
 {
@@ -78,6 +80,32 @@ on_refuse(SoupServer *server, SoupServerMessage *message, const char *path, GHas
                                      self->refuse_location);
 }
 
+static gboolean
+on_incoming(GSocketService *service, GSocketConnection *connection, GObject *source, gpointer user_data)
+{
+    GatewayPeer *self = user_data;
+    g_autoptr(GSocketAddress) local = g_socket_connection_get_local_address(connection, NULL);
+    g_autoptr(GSocketAddress) remote = g_socket_connection_get_remote_address(connection, NULL);
+    if (local != NULL && remote != NULL)
+        soup_server_accept_iostream(self->server, G_IO_STREAM(connection), local, remote, NULL);
+    return TRUE;
+}
+
+static void
+accept_connections(GatewayPeer *self)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GInetAddress) loopback = g_inet_address_new_loopback(G_SOCKET_FAMILY_IPV4);
+    g_autoptr(GSocketAddress) address = g_inet_socket_address_new(loopback, 0);
+    g_autoptr(GSocketAddress) bound = NULL;
+    self->service = g_socket_service_new();
+    g_signal_connect(self->service, "incoming", G_CALLBACK(on_incoming), self);
+    g_socket_listener_add_address(G_SOCKET_LISTENER(self->service), address, G_SOCKET_TYPE_STREAM,
+                                  G_SOCKET_PROTOCOL_TCP, NULL, &bound, &error);
+    g_assert_no_error(error);
+    self->port = g_inet_socket_address_get_port(G_INET_SOCKET_ADDRESS(bound));
+}
+
 GatewayPeer *
 gateway_peer_new(void)
 {
@@ -89,11 +117,10 @@ gateway_peer_new(void)
     soup_server_add_handler(self->server, "/gateway/bot", on_bot, self, NULL);
     soup_server_add_early_handler(self->server, "/ws", on_refuse, self, NULL);
     soup_server_add_websocket_handler(self->server, "/ws", NULL, NULL, on_socket, self, NULL);
-    soup_server_listen_local(self->server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, &error);
+    /* Without a listener of its own libsoup ends every connection after one answer. */
+    eb_test_soup_listen(self->server, 0, &error);
     g_assert_no_error(error);
-    GSList *uris = soup_server_get_uris(self->server);
-    self->port = (guint)g_uri_get_port(uris->data);
-    g_slist_free_full(uris, (GDestroyNotify)g_uri_unref);
+    accept_connections(self);
     self->token = eb_secret_new_take("chat-token", token, strlen(token), &error);
     g_assert_no_error(error);
     g_autofree char *url = g_strdup_printf("http://127.0.0.1:%u", self->port);
@@ -118,6 +145,9 @@ gateway_peer_free(GatewayPeer *self)
     g_object_unref(self->rest);
     if (self->socket != NULL)
         g_signal_handlers_disconnect_by_data(self->socket, self);
+    g_socket_service_stop(self->service);
+    g_socket_listener_close(G_SOCKET_LISTENER(self->service));
+    g_object_unref(self->service);
     soup_server_disconnect(self->server);
     g_clear_object(&self->socket);
     g_object_unref(self->server);

@@ -17,6 +17,7 @@ G_BEGIN_DECLS
  */
 typedef struct {
     SoupServer *server;
+    GSocketService *service; /* accepts for it: what libsoup 3.2 accepts itself it never frees */
     guint port;
     DiscordSite *site;
     EbSecret *token;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "discord-gateway-payload.h"
+#include "discord-gateway-queue.h"
 #include "gateway-rig.h"
 
 #define HELLO "{\"op\":10,\"d\":{\"heartbeat_interval\":41250}}"
@@ -193,6 +195,113 @@ test_ready_without_session(void)
         g_assert_cmpint(rig_receive(rig, readies[i]), ==, DISCORD_GATEWAY_NO_EVENT);
         rig_expect(rig, "save identify close-4000");
     }
+}
+
+/* Longer than any there are: no session, no URL to resume at. */
+static void
+test_long_ready(void)
+{
+    g_autofree char *id = g_strnfill(DISCORD_SESSION_ID_MAX, 'x');
+    g_autofree char *url = g_strdup_printf(RIG_RESUME "/%0*d", DISCORD_GATEWAY_URL_MAX, 0);
+
+    for (guint more = 0; more < 2; more++) {
+        g_autoptr(Rig) rig = rig_new(1);
+        g_autofree char *ready = g_strdup_printf("{\"op\":0,\"t\":\"READY\",\"s\":1,\"d\":{\"session_id\":\"%s%s\","
+                                                 "\"resume_gateway_url\":\"%s\"}}",
+                                                 id, more > 0 ? "x" : "", url);
+        rig_until_greeting(rig);
+        rig_receive(rig, HELLO);
+        discord_gateway_state_saved(rig->state, rig->now);
+        g_assert_cmpint(rig_receive(rig, ready), ==, more > 0 ? DISCORD_GATEWAY_NO_EVENT : DISCORD_GATEWAY_READY);
+        rig_expect(rig, more > 0 ? "save identify close-4000" : "save identify");
+        discord_gateway_state_closed(rig->state, 1006, NULL, rig->now);
+        rig_take(rig);
+        rig_wait(rig);
+        g_assert_cmpstr(rig->url, ==, RIG_URL "/?v=10&encoding=json");
+    }
+}
+
+/* --- what is sent, what waits --- */
+
+static EbSecret *
+secret(const char *text)
+{
+    g_autofree char *bytes = g_strdup(text);
+    return eb_secret_new_take("chat-token", bytes, strlen(bytes), NULL);
+}
+
+static void
+test_payloads(void)
+{
+    g_autoptr(EbSecret) token = secret("a\"b\\c");
+    g_autofree char *fitting = g_strnfill(DISCORD_GATEWAY_MAX_PAYLOAD - 100, 'x');
+    g_autofree char *filler = g_strnfill(DISCORD_GATEWAY_MAX_PAYLOAD, 'x');
+    g_autoptr(EbSecret) longest = secret(fitting);
+    g_autoptr(EbSecret) too_long = secret(filler);
+    g_autoptr(EbSecret) blank = secret("a b");
+    g_auto(DiscordGatewayPayload) beat = {.length = 0};
+    g_auto(DiscordGatewayPayload) resume = {.length = 0};
+    g_auto(DiscordGatewayPayload) full = {.length = 0};
+    g_auto(DiscordGatewayPayload) over = {.length = 0};
+    g_auto(DiscordGatewayPayload) odd = {.length = 0};
+
+    discord_gateway_payload_heartbeat(&beat, -1);
+    g_assert_cmpstr(beat.text, ==, "{\"op\":1,\"d\":null}");
+    discord_gateway_payload_resume(&resume, token, "s\"\n", DISCORD_GATEWAY_MAX_SEQ);
+    g_assert_false(resume.bad);
+    g_autoptr(JsonNode) node = eb_json_parse(resume.text, resume.length, NULL, NULL);
+    JsonObject *data = eb_json_get_object(eb_json_node_object(node), "d");
+    g_assert_cmpstr(eb_json_get_string(data, "token"), ==, "a\"b\\c");
+    g_assert_cmpstr(eb_json_get_string(data, "session_id"), ==, "s\"\n");
+    g_assert_cmpint(eb_json_get_int(data, "seq", -1), ==, DISCORD_GATEWAY_MAX_SEQ);
+    discord_gateway_payload_resume(&full, longest, "s", 1);
+    g_assert_false(full.bad);
+    discord_gateway_payload_resume(&over, too_long, "s", 1);
+    g_assert_true(over.bad);
+    discord_gateway_payload_identify(&odd, blank, 1);
+    g_assert_true(odd.bad);
+    discord_gateway_payload_clear(&full);
+    for (gsize i = 0; i < sizeof full.text; i++)
+        g_assert_cmpint(full.text[i], ==, 0);
+}
+
+static void
+push(DiscordGatewayQueue *queue, GBytes *payload)
+{
+    DiscordGatewayItem *item = g_new0(DiscordGatewayItem, 1);
+    item->payload = payload != NULL ? g_bytes_ref(payload) : NULL;
+    discord_gateway_queue_push(queue, item);
+}
+
+static void
+drop_until_low(DiscordGatewayQueue *queue)
+{
+    while (!discord_gateway_queue_is_low(queue))
+        discord_gateway_item_free(discord_gateway_queue_pop(queue));
+}
+
+static void
+test_queue(void)
+{
+    DiscordGatewayQueue queue = {.bytes = 0};
+    g_autofree char *filler = g_malloc0(1024 * 1024);
+    g_autoptr(GBytes) payload = g_bytes_new_static(filler, 1024 * 1024);
+
+    while (!discord_gateway_queue_is_full(&queue))
+        push(&queue, NULL);
+    g_assert_cmpuint(queue.items.length, ==, DISCORD_GATEWAY_QUEUE_MAX);
+    drop_until_low(&queue);
+    g_assert_cmpuint(queue.items.length, ==, DISCORD_GATEWAY_QUEUE_MAX / 2);
+    discord_gateway_queue_clear(&queue);
+    while (!discord_gateway_queue_is_full(&queue))
+        push(&queue, payload);
+    g_assert_cmpuint(queue.bytes, ==, DISCORD_GATEWAY_QUEUE_BYTES);
+    g_assert_cmpuint(queue.items.length, <, 100);
+    drop_until_low(&queue);
+    g_assert_cmpuint(queue.bytes, ==, DISCORD_GATEWAY_QUEUE_BYTES / 2);
+    discord_gateway_queue_clear(&queue);
+    g_assert_cmpuint(queue.bytes, ==, 0);
+    g_assert_null(discord_gateway_queue_pop(&queue));
 }
 
 /* --- the file --- */
@@ -428,6 +537,9 @@ main(int argc, char **argv)
     g_test_add_func("/discord/gateway-budget/info", test_info);
     g_test_add_func("/discord/gateway-budget/url", test_url);
     g_test_add_func("/discord/gateway-budget/ready-without-session", test_ready_without_session);
+    g_test_add_func("/discord/gateway-budget/long-ready", test_long_ready);
+    g_test_add_func("/discord/gateway-budget/payloads", test_payloads);
+    g_test_add_func("/discord/gateway-budget/queue", test_queue);
     g_test_add_func("/discord/gateway-budget/restart", test_restart);
     g_test_add_func("/discord/gateway-budget/crash-loop", test_crash_loop);
     g_test_add_func("/discord/gateway-budget/crash-loop-without-clock", test_crash_loop_without_clock);
