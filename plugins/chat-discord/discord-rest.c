@@ -303,8 +303,12 @@ item_answered(DiscordRest *self, Item *item, DiscordAnswer *answer)
     } else if (answer->status < 200 || answer->status >= 300) {
         item_finish(item, NULL, discord_answer_error(answer, item->what));
     } else if (answer->node == NULL && !answer->empty) {
-        item_finish(item, NULL,
-                    eb_error_new(EB_ERROR_PROTOCOL, "discord.answer", "%s: the answer is no JSON", item->what));
+        /* Somebody in between has answered, or the answer was cut: whether it was done is not known. */
+        GError *why = eb_error_new(EB_ERROR_PROTOCOL, "discord.answer", "%s: the answer is no JSON", item->what);
+        if (item->request->repeatable)
+            item_failed(self, item, FALSE, why);
+        else
+            item_finish(item, NULL, why);
     } else {
         item_finish(item, answer->empty ? json_node_new(JSON_NODE_NULL) : g_steal_pointer(&answer->node), NULL);
     }
