@@ -6,7 +6,7 @@
 
 struct _EbQuestions {
     GObject parent_instance;
-    GPtrArray *waiting; /* (element-type EbPermission): EB_QUESTION_STORE_MAX of each transport at most */
+    GPtrArray *waiting; /* (element-type EbPermission), at most EB_QUESTION_STORE_MAX */
 };
 
 G_DEFINE_FINAL_TYPE(EbQuestions, eb_questions, G_TYPE_OBJECT)
