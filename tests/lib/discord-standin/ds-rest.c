@@ -174,6 +174,7 @@ ds_cdn_handle(DsWorld *world, SoupServerMessage *message, const char *path, GHas
     SoupMessageHeaders *headers = soup_server_message_get_request_headers(message);
     DsFile *file = g_strv_length(parts) == 5 ? g_hash_table_lookup(world->files, parts[3]) : NULL;
     const char *signature = query != NULL ? g_hash_table_lookup(query, "hm") : NULL;
+    const char *until = query != NULL ? g_hash_table_lookup(query, "ex") : NULL;
     g_autofree char *wanted = file != NULL ? g_strdup_printf("%08x", g_str_hash(parts[3])) : NULL;
     const char *gone = "This content is no longer available.";
 
@@ -182,7 +183,8 @@ ds_cdn_handle(DsWorld *world, SoupServerMessage *message, const char *path, GHas
         ds_object("s:method", soup_server_message_get_method(message), "s:path", path, "s:route", "cdn", NULL));
     if (soup_message_headers_get_one(headers, "Authorization") != NULL)
         ds_world_violation(world, "token-to-cdn", "GET %s carries an authorization", path);
-    if (file == NULL || g_strcmp0(signature, wanted) != 0 || file->expires_s < ds_now_ms() / 1000) {
+    if (file == NULL || g_strcmp0(signature, wanted) != 0 || file->expires_s < ds_now_ms() / 1000 || until == NULL ||
+        g_ascii_strtoll(until, NULL, 16) != file->expires_s) {
         soup_server_message_set_status(message, 404, NULL);
         soup_server_message_set_response(message, "text/plain", SOUP_MEMORY_COPY, gone, strlen(gone));
         return;

@@ -302,8 +302,10 @@ get_message(DsRequest *self)
     DsChannel *channel = ds_request_channel(self, self->args[0], DS_READ_HISTORY);
     DsMessage *message = channel != NULL ? ds_request_message(self, channel, self->args[1]) : NULL;
 
-    if (message != NULL)
-        ds_answer_object(self, 200, ds_message_json(self->world, message, FALSE));
+    if (message == NULL)
+        return;
+    ds_world_renew_files(self->world, channel, message->json);
+    ds_answer_object(self, 200, ds_message_json(self->world, message, FALSE));
 }
 
 static gint

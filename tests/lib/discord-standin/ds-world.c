@@ -312,22 +312,48 @@ file_free(DsFile *self)
     g_free(self);
 }
 
+/* (transfer full): an address that is good for a day */
+static char *
+sign(DsWorld *self, DsChannel *channel, const char *id, DsFile *file)
+{
+    g_autofree char *escaped = g_uri_escape_string(file->name, NULL, FALSE);
+
+    file->expires_s = ds_now_ms() / 1000 + 24 * 60 * 60;
+    return g_strdup_printf("%s/attachments/%s/%s/%s?ex=%" G_GINT64_MODIFIER "x&is=%" G_GINT64_MODIFIER "x&hm=%08x",
+                           self->origin, channel->id, id, escaped, file->expires_s, ds_now_ms() / 1000, g_str_hash(id));
+}
+
+void
+ds_world_renew_files(DsWorld *self, DsChannel *channel, JsonObject *message)
+{
+    JsonArray *list = eb_json_get_array(message, "attachments");
+    guint n = list != NULL ? json_array_get_length(list) : 0;
+
+    for (guint i = 0; i < n; i++) {
+        JsonObject *one = eb_json_array_object(list, i);
+        const char *id = eb_json_get_string(one, "id");
+        DsFile *file = id != NULL ? g_hash_table_lookup(self->files, id) : NULL;
+        if (file == NULL || file->expires_s >= ds_now_ms() / 1000)
+            continue;
+        g_autofree char *url = sign(self, channel, id, file);
+        json_object_set_string_member(one, "url", url);
+        json_object_set_string_member(one, "proxy_url", url);
+    }
+}
+
 JsonObject *
 ds_world_add_file(DsWorld *self, DsChannel *channel, const char *name, const char *type, GBytes *bytes,
                   gint64 claimed_size)
 {
     g_autofree char *id = ds_world_next_id(self);
     DsFile *file = g_new0(DsFile, 1);
-    g_autofree char *escaped = g_uri_escape_string(name, NULL, FALSE);
     g_autofree char *url = NULL;
 
     file->bytes = g_bytes_ref(bytes);
     file->name = g_strdup(name);
     file->type = g_strdup(type);
-    file->expires_s = ds_now_ms() / 1000 + 24 * 60 * 60;
     g_hash_table_insert(self->files, g_strdup(id), file);
-    url = g_strdup_printf("%s/attachments/%s/%s/%s?ex=%" G_GINT64_MODIFIER "x&is=%" G_GINT64_MODIFIER "x&hm=%08x",
-                          self->origin, channel->id, id, escaped, file->expires_s, ds_now_ms() / 1000, g_str_hash(id));
+    url = sign(self, channel, id, file);
     return ds_object("s:id", id, "s:filename", name, "l:size",
                      claimed_size >= 0 ? claimed_size : (gint64)g_bytes_get_size(bytes), "s:url", url, "s:proxy_url",
                      url, "s:content_type", type, NULL);

@@ -200,6 +200,8 @@ DsMessage *ds_channel_message(DsChannel *self, const char *id);
 JsonObject *ds_message_json(DsWorld *world, DsMessage *self, gboolean for_gateway);
 /** ds_world_react: FALSE: over 20 different ones. */
 gboolean ds_world_react(DsWorld *self, DsMessage *message, const char *user, const char *emoji, gboolean on);
+/** ds_world_renew_files: new addresses for what has expired: reading a message gives such. */
+void ds_world_renew_files(DsWorld *self, DsChannel *channel, JsonObject *message);
 /** ds_world_add_file: (transfer full): an attachment object. */
 JsonObject *ds_world_add_file(DsWorld *self, DsChannel *channel, const char *name, const char *type, GBytes *bytes,
                               gint64 claimed_size);

@@ -234,6 +234,48 @@ test_held(Fixture *fixture, gconstpointer data)
 
 /* --- gaps --- */
 
+static void
+test_cut(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *first = fixture_say(fixture, NULL, "before");
+
+    wait_message(fixture, "-", "before");
+    g_autoptr(JsonObject) cut = fixture_call(fixture, "refuse", "{\"seconds\":2,\"drop\":true}");
+    fixture_wait_told(fixture, "^connection down");
+    for (guint i = 0; i < 3; i++) {
+        g_autofree char *text = g_strdup_printf("gap %u", i);
+        g_autofree char *id = fixture_say(fixture, NULL, text);
+    }
+    g_assert_cmpuint(fixture_count_told(fixture, "gap"), ==, 0);
+    wait_message(fixture, "-", "gap 2");
+    fixture_wait_told(fixture, "^connection up connected again");
+    g_assert_cmpuint(fixture_count_told(fixture, "^message - [0-9]+ gap"), ==, 3);
+    g_assert_cmpuint(position(fixture, "gap 0$"), <, position(fixture, "gap 1$"));
+    g_assert_cmpuint(position(fixture, "gap 1$"), <, position(fixture, "gap 2$"));
+    g_assert_cmpuint(fixture_count(fixture, "gateway", "{\"what\":\"^identify$\"}"), ==, 1);
+}
+
+/* The session is lost: whoever listens is told that there may be something to read back, and finds it. */
+static void
+test_lost_session(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *before = fixture_say(fixture, NULL, "before");
+    g_autoptr(GError) error = NULL;
+
+    wait_message(fixture, "-", "before");
+    g_autoptr(JsonObject) forgotten = fixture_call(fixture, "forget-sessions", "{}");
+    g_autoptr(JsonObject) cut = fixture_call(fixture, "refuse", "{\"seconds\":1,\"drop\":true}");
+    fixture_wait_told(fixture, "^connection down");
+    g_autofree char *missed = fixture_say(fixture, NULL, "missed");
+    fixture_forget_told(fixture);
+    fixture_wait_told(fixture, "^connection up connected$");
+    g_autoptr(GPtrArray) found = fixture_read_back(fixture, NULL, before, 100, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(found->len, ==, 1);
+    g_assert_cmpstr(((const EbChatMessage *)found->pdata[0])->id, ==, missed);
+    g_assert_cmpuint(fixture_count(fixture, "gateway", "{\"what\":\"^identify$\"}"), ==, 2);
+}
+
 /* What is said while Discord is away is shown when it is back, in order and once. */
 static void
 test_posts_in_gap(Fixture *fixture, gconstpointer data)
@@ -489,6 +531,8 @@ main(int argc, char **argv)
     ADD("kinds", test_kinds);
     g_test_add("/discord/events/mention", Fixture, FIXTURE_ON_MENTION, fixture_set_up, test_mention, fixture_close);
     g_test_add("/discord/events/held", Fixture, NULL, fixture_open, test_held, fixture_close);
+    ADD("cut", test_cut);
+    ADD("lost-session", test_lost_session);
     ADD("posts-in-gap", test_posts_in_gap);
     ADD("faults", test_faults);
     ADD("thread-states", test_thread_states);

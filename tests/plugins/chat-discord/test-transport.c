@@ -588,7 +588,12 @@ test_fetch(Fixture *fixture, gconstpointer data)
     g_assert_null(fixture_fetch(fixture, file, 9, &error));
     eb_test_assert_error(error, EB_ERROR_QUOTA, "discord.file-size", NULL);
     g_clear_error(&error);
+    /* Links expire; the message knows the new one. */
     g_autoptr(JsonObject) expired = fixture_call(fixture, "expire-files", "{}");
+    g_autoptr(GBytes) later = fixture_fetch(fixture, file, 100, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_bytes_equal(bytes, later));
+    g_autoptr(JsonObject) expired_again = fixture_call(fixture, "expire-files", "{}");
     const EbChatMessage *message = fixture->messages->pdata[0];
     g_autoptr(JsonObject) gone = fixture_call(fixture, "delete", "{\"message\":\"%s\"}", message->id);
     g_assert_null(fixture_fetch(fixture, file, 100, &error));
