@@ -35,8 +35,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(DiscordRequest, discord_request_free)
  *
  * Errors: 401 EB_ERROR_UNAUTHENTICATED "discord.unauthorized"; 403 EB_ERROR_DENIED, 404 EB_ERROR_NOT_FOUND, other 4xx
  * EB_ERROR_INVALID, each with reason "discord.CODE", CODE being Discord's number (discord_error_code()), or
- * "discord.http-STATUS"; EB_ERROR_PROTOCOL "discord.answer" for what is no JSON; EB_ERROR_UNAVAILABLE "discord.unreachable" when repeats did not help; EB_ERROR_QUOTA
- * "discord.invalid-budget" when sending on could get this address banned; EB_ERROR_TIMEOUT; EB_ERROR_CANCELLED.
+ * "discord.http-STATUS"; EB_ERROR_PROTOCOL "discord.answer" for what is no JSON; EB_ERROR_UNAVAILABLE
+ * "discord.unreachable" when repeats did not help; EB_ERROR_QUOTA "discord.invalid-budget" when sending on could get this
+ * address banned, "discord.queue-full", "discord.answer-size", "discord.upload-size"; EB_ERROR_INVALID "discord.path";
+ * EB_ERROR_TIMEOUT "discord.patience"; EB_ERROR_CANCELLED.
  *
  * Signals:
  *   "unauthorized": the token is no longer good; nothing is sent from now on.
