@@ -3,8 +3,12 @@
 
 #include "discord-message.h"
 
-/* A reaction that comes much later than what it is about says nothing. */
+/* Of one request. */
 #define PATIENCE_MS 120000
+/* While Discord cannot be reached: pauses between tries, and how long a wish is worth any. */
+#define PAUSE_MS 5000
+#define PAUSE_MAX_MS 60000
+#define WISH_US (3600 * G_TIME_SPAN_SECOND)
 
 typedef struct {
     DiscordReactions *owner; /* (owned) while busy, so that answers find it */
@@ -13,7 +17,10 @@ typedef struct {
     gboolean known;   /* what is there is in shown */
     GPtrArray *shown; /* (element-type utf8): of ours; more than one only after a crash */
     char *wanted;     /* (nullable) */
-    gboolean busy;    /* a request is under way */
+    gboolean busy;    /* a request is under way, or waits for the next try */
+    GSource *timer;   /* (nullable): until that */
+    guint pause_ms;
+    gint64 until;     /* monotonic: no further try after that */
     GPtrArray *tasks; /* (element-type GTask) */
     GList *link;      /* in order */
 } Item;
@@ -31,10 +38,20 @@ G_DEFINE_FINAL_TYPE(DiscordReactions, discord_reactions, G_TYPE_OBJECT)
 static void step(Item *item);
 
 static void
+clear_timer(Item *item)
+{
+    if (item->timer == NULL)
+        return;
+    g_source_destroy(item->timer);
+    g_clear_pointer(&item->timer, g_source_unref);
+}
+
+static void
 item_free(gpointer data)
 {
     Item *item = data;
 
+    clear_timer(item);
     g_free(item->channel_id);
     g_free(item->message_id);
     g_ptr_array_unref(item->shown);
@@ -86,6 +103,34 @@ finish(Item *item, GError *error)
     g_clear_error(&error);
 }
 
+static gboolean
+on_pause_over(gpointer user_data)
+{
+    Item *item = user_data;
+
+    clear_timer(item);
+    step(item);
+    return G_SOURCE_REMOVE;
+}
+
+/* TRUE: Discord could not be reached; whatever is there by then is looked at, and tried again. */
+static gboolean
+try_later(Item *item, const GError *error)
+{
+    gboolean passes = eb_error_get_retry(error, NULL) || g_error_matches(error, EB_ERROR, EB_ERROR_UNAVAILABLE) ||
+                      g_error_matches(error, EB_ERROR, EB_ERROR_TIMEOUT);
+
+    if (!passes || g_get_monotonic_time() >= item->until)
+        return FALSE;
+    item->known = FALSE;
+    g_ptr_array_set_size(item->shown, 0);
+    item->timer = g_timeout_source_new(item->pause_ms);
+    g_source_set_callback(item->timer, on_pause_over, item, NULL);
+    g_source_attach(item->timer, NULL);
+    item->pause_ms = MIN(2 * item->pause_ms, PAUSE_MAX_MS);
+    return TRUE;
+}
+
 /* TRUE: go on. */
 static gboolean
 take_answer(Item *item, GObject *source, GAsyncResult *result, JsonNode **answer)
@@ -95,12 +140,13 @@ take_answer(Item *item, GObject *source, GAsyncResult *result, JsonNode **answer
     *answer = discord_rest_send_finish(DISCORD_REST(source), result, &error);
     if (error == NULL)
         return TRUE;
-    if (!is_harmless(error)) {
+    gboolean harmless = is_harmless(error);
+    if (!harmless && !try_later(item, error)) {
         finish(item, error);
         return FALSE;
     }
     g_error_free(error);
-    return TRUE;
+    return harmless;
 }
 
 static void
@@ -224,6 +270,8 @@ discord_reactions_set_async(DiscordReactions *self, const char *channel_id, cons
     }
     g_free(item->wanted);
     item->wanted = g_strdup(emoji);
+    item->until = g_get_monotonic_time() + WISH_US;
+    item->pause_ms = PAUSE_MS;
     g_ptr_array_add(item->tasks, g_steal_pointer(&task));
     if (item->busy)
         return;
@@ -237,6 +285,34 @@ discord_reactions_set_finish(DiscordReactions *self, GAsyncResult *result, GErro
 {
     g_return_val_if_fail(g_task_is_valid(result, self), FALSE);
     return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+void
+discord_reactions_resume(DiscordReactions *self)
+{
+    for (GList *at = self->order.head; at != NULL; at = at->next) {
+        Item *item = at->data;
+        if (item->timer == NULL)
+            continue;
+        clear_timer(item);
+        item->pause_ms = PAUSE_MS;
+        step(item);
+    }
+}
+
+void
+discord_reactions_close(DiscordReactions *self)
+{
+    g_autoptr(DiscordReactions) alive = g_object_ref(self);
+
+    for (GList *at = self->order.head, *next; at != NULL; at = next) {
+        Item *item = at->data;
+        next = at->next;
+        if (item->timer == NULL)
+            continue;
+        clear_timer(item);
+        finish(item, eb_error_new(EB_ERROR_CANCELLED, "discord.closed", "the connection to Discord is closed"));
+    }
 }
 
 guint

@@ -10,7 +10,7 @@ G_BEGIN_DECLS
 
 /**
  * DiscordReactions: one reaction of ours on a message at most. A later wish overtakes an earlier one that was not fulfilled
- * yet; what an earlier run left is found and taken away.
+ * yet; what an earlier run left is found and taken away. While Discord cannot be reached a wish waits, an hour at most.
  */
 #define DISCORD_TYPE_REACTIONS (discord_reactions_get_type())
 G_DECLARE_FINAL_TYPE(DiscordReactions, discord_reactions, DISCORD, REACTIONS, GObject)
@@ -24,6 +24,10 @@ void discord_reactions_set_async(DiscordReactions *self, const char *channel_id,
                                  const char *emoji, GCancellable *cancellable, GAsyncReadyCallback callback,
                                  gpointer user_data);
 gboolean discord_reactions_set_finish(DiscordReactions *self, GAsyncResult *result, GError **error);
+/** discord_reactions_resume: the service is back: what waits is tried now. */
+void discord_reactions_resume(DiscordReactions *self);
+/** discord_reactions_close: what waits for the service to come back ends with EB_ERROR_CANCELLED. */
+void discord_reactions_close(DiscordReactions *self);
 guint discord_reactions_get_size(DiscordReactions *self);
 
 G_END_DECLS

@@ -96,6 +96,7 @@ resume_views(DiscordTransport *self)
     g_hash_table_iter_init(&iter, self->views);
     while (g_hash_table_iter_next(&iter, NULL, &view))
         discord_outbox_resume(discord_view_get_outbox(view));
+    discord_reactions_resume(self->reactions);
 }
 
 void
@@ -423,6 +424,7 @@ discord_transport_close_rest(DiscordTransport *self)
     g_hash_table_iter_init(&iter, self->views);
     while (g_hash_table_iter_next(&iter, NULL, &view))
         discord_outbox_close(discord_view_get_outbox(view));
+    discord_reactions_close(self->reactions);
     discord_rest_close(self->rest);
 }
 

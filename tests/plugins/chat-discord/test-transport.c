@@ -470,6 +470,49 @@ test_reactions(Fixture *fixture, gconstpointer data)
     g_assert_no_error(error);
 }
 
+/* Discord is away for a while: the reaction that was wanted last is there when it is back. */
+static void
+test_reactions_in_gap(Fixture *fixture, gconstpointer data)
+{
+    static const char *const wishes[] = {ACCEPTED, DONE};
+    EbTestResult done[G_N_ELEMENTS(wishes)] = {0};
+    g_autofree char *message = fixture_say(fixture, NULL, "do it");
+    g_autoptr(JsonObject) fault =
+        fixture_call(fixture, "fault", "{\"path\":\"/reactions/\",\"kind\":\"502\",\"count\":6}");
+
+    for (guint i = 0; i < G_N_ELEMENTS(wishes); i++)
+        eb_chat_transport_react_async(EB_CHAT_TRANSPORT(fixture->transport), NULL, message, wishes[i], NULL,
+                                      eb_test_result_ready, &done[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(wishes); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_true(eb_chat_transport_react_finish(EB_CHAT_TRANSPORT(fixture->transport),
+                                                     eb_test_result_wait(&done[i]), &error));
+        g_assert_no_error(error);
+        eb_test_result_clear(&done[i]);
+    }
+    g_assert_cmpuint(count_reactions(fixture, message, DONE), ==, 1);
+    g_assert_cmpuint(count_reactions(fixture, message, ACCEPTED), ==, 0);
+}
+
+/* The end does not wait for a Discord that does not answer. */
+static void
+test_reactions_at_end(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *message = fixture_say(fixture, NULL, "do it");
+    g_auto(EbTestResult) done = {0};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) fault =
+        fixture_call(fixture, "fault", "{\"path\":\"/reactions/\",\"kind\":\"502\",\"count\":1000}");
+
+    eb_chat_transport_react_async(EB_CHAT_TRANSPORT(fixture->transport), NULL, message, DONE, NULL,
+                                  eb_test_result_ready, &done);
+    fixture_wait_count(fixture, 1, "requests", "{\"path\":\"/reactions/\"}");
+    fixture_stop(fixture);
+    g_assert_false(
+        eb_chat_transport_react_finish(EB_CHAT_TRANSPORT(fixture->transport), eb_test_result_wait(&done), &error));
+    eb_test_assert_error(error, EB_ERROR_CANCELLED, NULL, NULL);
+}
+
 /* Wishes that come faster than Discord takes them: the last one holds, and there is never more than one. */
 static void
 test_reactions_overtaken(Fixture *fixture, gconstpointer data)
@@ -529,6 +572,8 @@ main(int argc, char **argv)
     ADD("close", test_close);
     ADD("thread-gone", test_thread_gone);
     ADD("reactions", test_reactions);
+    ADD("reactions-in-gap", test_reactions_in_gap);
+    ADD("reactions-at-end", test_reactions_at_end);
     ADD("reactions-overtaken", test_reactions_overtaken);
     return g_test_run();
 }
