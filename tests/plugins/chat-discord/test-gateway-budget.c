@@ -389,7 +389,8 @@ test_crash_loop_without_clock(void)
 
     while (passed < DAY_MS) {
         g_autoptr(Rig) rig = rig_new((guint32)identifies);
-        rig->now = (DiscordGatewayClock){1000, 1000};
+        /* Two days earlier each time. */
+        rig->now = (DiscordGatewayClock){1000, G_GINT64_CONSTANT(100000000000000) - identifies * 2 * (gint64)DAY_MS};
         if (text != NULL)
             g_assert_true(discord_gateway_state_load(rig->state, text, strlen(text), rig->now));
         discord_gateway_state_start(rig->state, rig->now);
