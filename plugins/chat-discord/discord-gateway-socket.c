@@ -7,8 +7,7 @@ struct _DiscordGatewaySocket {
     GObject parent_instance;
     const DiscordGatewaySocketFuncs *funcs; /* (nullable): NULL after drop() */
     gpointer user_data;
-    gboolean ended; /* closed was told, or is not to be */
-    gsize max;
+    gboolean ended;            /* closed was told, or is not to be */
     SoupMessage *message;      /* (owned) */
     GCancellable *cancellable; /* (owned): of the try to open it */
     gboolean opening;
@@ -95,13 +94,7 @@ on_message(SoupWebsocketConnection *connection, int type, GBytes *payload, gpoin
     if (self->ended)
         return;
     g_object_ref(self);
-    /* libsoup bounds a frame, not the sum of a message's fragments. */
-    if (g_bytes_get_size(payload) > self->max) {
-        take_why(self, "a payload that is too long");
-        end(self, 0);
-    } else {
-        self->funcs->received(payload, self->user_data);
-    }
+    self->funcs->received(payload, self->user_data);
     g_object_unref(self);
 }
 
@@ -155,7 +148,7 @@ on_connected(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     self->connection = g_steal_pointer(&connection);
-    soup_websocket_connection_set_max_incoming_payload_size(self->connection, self->max);
+    soup_websocket_connection_set_max_incoming_payload_size(self->connection, DISCORD_GATEWAY_MAX_FRAME);
     self->handlers[0] = g_signal_connect(self->connection, "message", G_CALLBACK(on_message), self);
     self->handlers[1] = g_signal_connect(self->connection, "error", G_CALLBACK(on_error), self);
     self->handlers[2] = g_signal_connect(self->connection, "closing", G_CALLBACK(on_closing), self);
@@ -164,7 +157,7 @@ on_connected(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 DiscordGatewaySocket *
-discord_gateway_socket_open(SoupSession *session, const char *url, gsize max, const DiscordGatewaySocketFuncs *funcs,
+discord_gateway_socket_open(SoupSession *session, const char *url, const DiscordGatewaySocketFuncs *funcs,
                             gpointer user_data)
 {
     DiscordGatewaySocket *self = g_object_new(DISCORD_TYPE_GATEWAY_SOCKET, NULL);
@@ -173,7 +166,6 @@ discord_gateway_socket_open(SoupSession *session, const char *url, gsize max, co
     g_return_val_if_fail(uri != NULL, self);
     self->funcs = funcs;
     self->user_data = user_data;
-    self->max = max;
     self->opening = TRUE;
     self->message = soup_message_new_from_uri(SOUP_METHOD_GET, uri);
     /* The URL was judged; where it would be led to was not. */

@@ -3,6 +3,7 @@
 
 #include <libsoup/soup.h>
 
+#include "discord-gateway-frame.h"
 #include "discord-gateway-payload.h"
 
 G_BEGIN_DECLS
@@ -24,8 +25,13 @@ typedef struct {
 
 /** discord_gateway_socket_session: (transfer full): a session made for it. @direct: no proxy, for a loopback address */
 SoupSession *discord_gateway_socket_session(gboolean direct);
-/** discord_gateway_socket_open: (transfer full): @funcs: static; @max: longest payload taken, bytes */
-DiscordGatewaySocket *discord_gateway_socket_open(SoupSession *session, const char *url, gsize max,
+/**
+ * discord_gateway_socket_open: (transfer full): @funcs: static
+ *
+ * A frame longer than DISCORD_GATEWAY_MAX_FRAME ends the connection. libsoup 3.2 has no bound for the sum of a message's
+ * fragments; whoever receives it judges its length again.
+ */
+DiscordGatewaySocket *discord_gateway_socket_open(SoupSession *session, const char *url,
                                                   const DiscordGatewaySocketFuncs *funcs, gpointer user_data);
 /** discord_gateway_socket_send: what does not get through is found out by closed, or by an answer that never comes. */
 void discord_gateway_socket_send(DiscordGatewaySocket *self, const DiscordGatewayPayload *payload);

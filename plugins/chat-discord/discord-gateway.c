@@ -422,8 +422,7 @@ perform(DiscordGateway *self, DiscordGatewayAction *action)
         break;
     case DISCORD_GATEWAY_DO_CONNECT:
         g_warn_if_fail(self->socket == NULL);
-        self->socket =
-            discord_gateway_socket_open(self->session, action->text, DISCORD_GATEWAY_MAX_FRAME, &socket_funcs, self);
+        self->socket = discord_gateway_socket_open(self->session, action->text, &socket_funcs, self);
         break;
     case DISCORD_GATEWAY_DO_CLOSE:
         socket = retire_socket(self);
