@@ -188,6 +188,7 @@ lay_on(EbConfigSection *to, EbConfigSection *from)
 {
     g_autoptr(GPtrArray) keys = eb_config_section_get_keys(from);
     g_autoptr(GPtrArray) children = eb_config_section_get_children(from);
+    g_autoptr(GPtrArray) present = eb_config_section_get_children(to);
 
     for (guint i = 0; i < keys->len; i++)
         copy_value(to, from, keys->pdata[i]);
@@ -195,7 +196,9 @@ lay_on(EbConfigSection *to, EbConfigSection *from)
         const char *name = children->pdata[i];
         EbConfigSection *child = eb_config_section_get_child(from, name);
         g_autoptr(EbConfigSection) empty = eb_config_section_new(eb_config_section_get_path(child));
-        EbConfigSection *base = eb_config_section_get_child(to, name);
+        /* Asking for one that is not there would make its name one that somebody knows. */
+        gboolean has = g_ptr_array_find_with_equal_func(present, name, g_str_equal, NULL);
+        EbConfigSection *base = has ? eb_config_section_get_child(to, name) : NULL;
         g_autoptr(EbConfigSection) merged = eb_config_merge(base != NULL ? base : empty, child);
         eb_config_section_add_child(to, name, merged);
     }

@@ -329,10 +329,15 @@ eb_config_get_plugin_section(EbConfig *self, const char *name)
     g_return_val_if_fail(EB_IS_CONFIG(self) && name != NULL, NULL);
     EbConfigSection *family = eb_config_section_get_child(self->root, "plugin");
     EbConfigSection *table = family != NULL ? eb_config_section_get_child(family, name) : NULL;
-    if (table != NULL)
-        return g_object_ref(table);
     g_autofree char *path = g_strconcat("plugin.", name, NULL);
-    return eb_config_section_new(path);
+    EbConfigSection *copy = eb_config_section_new(path);
+    if (table == NULL)
+        return copy;
+    /* A section remembers what it was asked for. What the core asked when it looked for secrets is not what the plugin
+       knows: it would have every misspelt key pass. */
+    EbConfigSection *fresh = eb_config_merge(copy, table);
+    g_object_unref(copy);
+    return fresh;
 }
 
 const char *

@@ -57,7 +57,7 @@ EbConfig *eb_config_load_dir(const char *dir, const char *data_dir, GError **err
 /** eb_config_get_root: (transfer none): what the files say; eb_config_get_effective: with the defaults filled in. */
 EbConfigSection *eb_config_get_root(EbConfig *self);
 EbConfigSection *eb_config_get_effective(EbConfig *self);
-/** eb_config_get_plugin_section: (transfer full): table [plugin.NAME], empty when absent. */
+/** eb_config_get_plugin_section: (transfer full): a copy of table [plugin.NAME], empty when absent. */
 EbConfigSection *eb_config_get_plugin_section(EbConfig *self, const char *name);
 const char *eb_config_get_account(EbConfig *self);
 const char *eb_config_get_state_dir(EbConfig *self);

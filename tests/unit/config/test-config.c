@@ -266,6 +266,31 @@ test_schema(void)
     }
 }
 
+/* What the core itself looks at in a plugin's table is not what the plugin knows. */
+static void
+test_plugin_section(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbConfig) config =
+        load("[plugin.acme]\nsocket = \"a\"\nsockt = \"b\"\nids = [\"c\"]\n[plugin.acme.more]\nx = 1\n", &error);
+    g_assert_no_error(error);
+
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(EbConfigSection) section = eb_config_get_plugin_section(config, "acme");
+        g_autofree char *socket = eb_config_section_get_string(section, "socket", NULL, &error);
+        g_autofree char *where = eb_config_section_where(section, "ids");
+        g_assert_cmpstr(socket, ==, "a");
+        g_assert_cmpstr(eb_config_section_get_path(section), ==, "plugin.acme");
+        g_assert_true(g_str_has_suffix(where, ":4"));
+        g_assert_false(eb_config_section_check_unknown(section, &error));
+        eb_test_assert_error(error, EB_ERROR_CONFIG, "config.unknown-key", ":4: unknown key plugin.acme.ids");
+        eb_test_assert_error(error, EB_ERROR_CONFIG, "config.unknown-key",
+                             ":3: unknown key plugin.acme.sockt (did you mean socket?)");
+        eb_test_assert_error(error, EB_ERROR_CONFIG, "config.unknown-key", "unknown key plugin.acme.more");
+        g_clear_error(&error);
+    }
+}
+
 static void
 test_show_masks(void)
 {
@@ -296,6 +321,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strconcat("/config/row/", rows[i].name, NULL);
         g_test_add_data_func(path, &rows[i], test_row);
     }
+    g_test_add_func("/config/plugin-section", test_plugin_section);
     g_test_add_func("/config/all-at-once", test_all_at_once);
     g_test_add_func("/config/files", test_files);
     g_test_add_func("/config/dirs-through-links", test_dirs_through_links);
