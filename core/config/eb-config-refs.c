@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define REFERENCE "cred:"
+/* Shorter pieces of a plugin's name say nothing. */
+#define MIN_PART 4
 
 static gboolean
 is_below(const char *path, const char *dir)
@@ -185,6 +187,16 @@ eb_config_check_references(EbConfigSection *effective, const EbSessionConfig *se
     }
 }
 
+/* (nullable): the plugin whose name has @name in it: "discord" is how people call "chat-discord" */
+static const char *
+find_longer(const char *name, const char *const *enabled)
+{
+    for (guint i = 0; strlen(name) >= MIN_PART && enabled[i] != NULL; i++)
+        if (strstr(enabled[i], name) != NULL)
+            return enabled[i];
+    return NULL;
+}
+
 void
 eb_config_check_plugin_names(EbConfigSection *root, const char *const *enabled, EbConfigProblems *problems)
 {
@@ -195,6 +207,8 @@ eb_config_check_plugin_names(EbConfigSection *root, const char *const *enabled, 
         if (enabled == NULL || g_strv_contains(enabled, names->pdata[i]))
             continue;
         const char *near = eb_config_nearest(names->pdata[i], enabled);
+        if (near == NULL)
+            near = find_longer(names->pdata[i], enabled);
         /* A table of a plugin that is switched off is fine; one that looks like a slip is not. */
         if (near == NULL || eb_config_section_get_child(family, near) != NULL)
             continue;

@@ -49,6 +49,11 @@ void eb_config_schema_check(EbConfigSection *root, EbConfigProblems *problems);
 gboolean eb_config_key_is_secret(const char *key);
 /** eb_config_text_is_secret: does this text have the shape of a well-known kind of token? */
 gboolean eb_config_text_is_secret(const char *text);
+/**
+ * eb_config_bot_of_token: (transfer full) (nullable): the id of the bot that a chat token is for: its first part, in
+ * base64, up to a dot. No secret itself; NULL for a text that has no such part.
+ */
+char *eb_config_bot_of_token(const char *token);
 
 /* Text checks used by the table (core/config/eb-config-text.c). */
 char *eb_config_check_account(const char *text);

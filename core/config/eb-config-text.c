@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Base64 of the longest id. */
+#define BOT_PART_MAX 28
+
 static gboolean
 is_name(const char *text, gsize max)
 {
@@ -165,6 +168,24 @@ eb_config_key_is_secret(const char *key)
     return FALSE;
 }
 
+char *
+eb_config_bot_of_token(const char *token)
+{
+    const gsize length = strcspn(token, ".");
+    g_autofree char *part = NULL;
+    g_autofree guchar *bytes = NULL;
+    gsize n = 0;
+
+    if (token[length] != '.' || length == 0 || length > BOT_PART_MAX)
+        return NULL;
+    part = g_strdup_printf("%.*s%.*s", (int)length, token, (int)((4 - length % 4) % 4), "===");
+    bytes = g_base64_decode(part, &n);
+    g_autofree char *id = g_strndup((const char *)bytes, n);
+    if (n < 15 || n > 20 || strspn(id, "0123456789") != n || *id == '0')
+        return NULL;
+    return g_steal_pointer(&id);
+}
+
 gboolean
 eb_config_text_is_secret(const char *text)
 {
@@ -177,8 +198,10 @@ eb_config_text_is_secret(const char *text)
         {"AIza", 30}, {"AKIA", 20}, {"eyJ", 40},    {"-----BEGIN", 11},
     };
 
+    g_autofree char *bot = eb_config_bot_of_token(text);
+
     for (guint i = 0; i < G_N_ELEMENTS(shapes); i++)
         if (g_str_has_prefix(text, shapes[i].prefix) && strlen(text) >= shapes[i].min)
             return TRUE;
-    return FALSE;
+    return bot != NULL;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define EVERYBODY "*"
+/* Of what somebody wrote in place of an id: enough for a name, too little of what may be a secret pasted there. */
+#define MAX_SHOWN 24
 
 typedef struct {
     EbConfigSection *section;
@@ -75,7 +77,7 @@ read_channel(Problems *problems)
     take(problems, error);
     if (channel == NULL || discord_is_snowflake(channel))
         return channel;
-    g_autofree char *shown = eb_log_escape(channel, -1, 60);
+    g_autofree char *shown = eb_log_escape(channel, -1, MAX_SHOWN);
     if (*channel == '\0')
         problem(problems, "channel_id",
                 "is missing: the id of the channel to serve (in Discord: right click, Copy ID)");
@@ -100,7 +102,7 @@ read_ids(Problems *problems, const char *key, gboolean may_be_everybody)
         return ids;
     }
     for (char **id = ids; id != NULL && *id != NULL; id++) {
-        g_autofree char *shown = eb_log_escape(*id, -1, 60);
+        g_autofree char *shown = eb_log_escape(*id, -1, MAX_SHOWN);
         if (!discord_is_snowflake(*id) && !(may_be_everybody && strcmp(*id, EVERYBODY) == 0))
             problem(problems, key,
                     "has \"%s\", which is not an id: names change hands, ids do not (in Discord: right "

@@ -112,6 +112,8 @@ test_refusals(void)
     refused("channel_id", g_variant_new_string(""), "is missing");
     refused("channel_id", g_variant_new_int64(number), "put ids into quotes");
     refused("allowed_user_ids", g_variant_new_strv(empty, -1), "is empty");
+    /* Perhaps a secret that went to the wrong place. */
+    refused("allowed_user_ids", one_id("aBcD1234efGH5678ijKL9012mnOP3456"), "has \"aBcD1234efGH5678ijKL9012…\", which");
     refused("allowed_user_ids", one_id("ann"), "\"ann\", which is not an id");
     refused("allowed_user_ids", one_id("@everyone"), "is not an id");
     refused("allowed_user_ids", one_id(""), "is not an id");

@@ -154,6 +154,9 @@ static const Row rows[] = {
     {"token-reference", "[plugin.acme]\ntoken = \"cred:acme\"\nmax_tokens = \"5\"\n", NULL},
     {"token-shape", "[plugin.acme]\nsocket = \"ghp_0123456789abcdefghijklmnopqrstuv\"\n", "a secret does not belong"},
     {"plugin-slip", "[plugins]\nenabled = [\"acmedisk\"]\n[plugin.acmedsk]\nx = 1\n", "did you mean \"acmedisk\"?"},
+    {"bot-token", "[plugin.acme]\nids = [\"MTE4MDAwMDAwMDAwMDAwMDAwMQ.hunter2.hunter2\"]\n",
+     "a secret does not belong"},
+    {"plugin-part", "[plugins]\nenabled = [\"acme-disk\"]\n[plugin.disk]\nx = 1\n", "did you mean \"acme-disk\"?"},
     {"plugin-off", "[plugins]\nenabled = [\"acme\"]\n[plugin.another-one]\nx = 1\n", NULL},
     {"plugin-key", "[plugin]\nx = 1\n", "a table [...] of a name is expected"},
 };
