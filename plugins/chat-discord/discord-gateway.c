@@ -615,7 +615,8 @@ discord_gateway_start(DiscordGateway *self)
         DiscordGatewayItem *item = queue_item(self, DISCORD_GATEWAY_TELL_FAILED);
         item->error = eb_error_new(EB_ERROR_CONFIG, "discord.token",
                                    "the bot token cannot be one: it is too long, or has blanks or other characters in "
-                                   "it: store it again with `errand-box creds set chat-token`");
+                                   "it: store it again with errand-box creds set %s",
+                                   eb_secret_get_label(self->token));
         discord_gateway_queue_push(&self->queue, item);
         return;
     }

@@ -651,6 +651,12 @@ discord_rest_init(DiscordRest *self)
     g_source_attach(self->wake, g_main_context_get_thread_default());
 }
 
+const char *
+discord_rest_get_token_name(DiscordRest *self)
+{
+    return eb_secret_get_label(self->token);
+}
+
 DiscordRest *
 discord_rest_new(const DiscordSite *site, EbSecret *token)
 {

@@ -65,6 +65,8 @@ void discord_rest_download_async(DiscordRest *self, const char *url, gsize max_b
                                  GAsyncReadyCallback callback, gpointer user_data);
 /** discord_rest_download_finish: (transfer full) (nullable) */
 GBytes *discord_rest_download_finish(DiscordRest *self, GAsyncResult *result, GError **error);
+/** discord_rest_get_token_name: (transfer none): of the credential, for sentences about it */
+const char *discord_rest_get_token_name(DiscordRest *self);
 /** discord_rest_set_speed: for tests: limits and back-offs pass that many times as fast; before the first request. */
 void discord_rest_set_speed(DiscordRest *self, guint speed);
 /** discord_rest_close: everything under way ends with EB_ERROR_CANCELLED. */

@@ -211,7 +211,8 @@ explain(const Check *self, GError **error)
         g_clear_error(error);
         eb_set_error(error, EB_ERROR_UNAUTHENTICATED, "discord.unauthorized",
                      "Discord does not accept the token: make a new one with \"Reset Token\" on the Bot page of the "
-                     "developer portal and store it with errand-box creds set chat-token");
+                     "developer portal and store it with errand-box creds set %s",
+                     self->rest != NULL ? discord_rest_get_token_name(self->rest) : "chat-token");
         return;
     }
     if (self->step < STEP_CHANNEL || (code != EB_ERROR_NOT_FOUND && code != EB_ERROR_DENIED))
@@ -219,7 +220,7 @@ explain(const Check *self, GError **error)
     invite = discord_invite_url(self->startup->application_id);
     g_clear_error(error);
     if (code == EB_ERROR_NOT_FOUND && self->step == STEP_CHANNEL)
-        eb_set_error(error, EB_ERROR_CONFIG, "discord.channel",
+        eb_set_error(error, EB_ERROR_CONFIG, "discord.no-channel",
                      "there is no channel %s: correct channel_id (right click on the channel, Copy Channel ID)",
                      self->channel_id);
     else
@@ -296,9 +297,10 @@ discord_startup_blame(const GError *error, DiscordStartupPart *part)
         const char *reason;
         DiscordStartupPart part;
     } table[] = {
-        {"discord.unauthorized", DISCORD_STARTUP_TOKEN}, {"discord.not-a-bot", DISCORD_STARTUP_TOKEN},
-        {"discord.intent", DISCORD_STARTUP_APPLICATION}, {"discord.interactions-url", DISCORD_STARTUP_APPLICATION},
-        {"discord.channel", DISCORD_STARTUP_CHANNEL},    {"discord.permissions", DISCORD_STARTUP_PERMISSIONS}};
+        {"discord.unauthorized", DISCORD_STARTUP_TOKEN},     {"discord.not-a-bot", DISCORD_STARTUP_TOKEN},
+        {"discord.intent", DISCORD_STARTUP_APPLICATION},     {"discord.interactions-url", DISCORD_STARTUP_APPLICATION},
+        {"discord.channel", DISCORD_STARTUP_CHANNEL},        {"discord.no-channel", DISCORD_STARTUP_CHANNEL},
+        {"discord.permissions", DISCORD_STARTUP_PERMISSIONS}};
 
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
         if (g_strcmp0(eb_error_get_reason(error), table[i].reason) == 0) {

@@ -30,7 +30,7 @@ typedef enum {
  * discord_startup_check_async: may the bot do its work in channel @channel_id?
  *
  * Errors: EB_ERROR_UNAUTHENTICATED "discord.unauthorized", EB_ERROR_CONFIG "discord.not-a-bot", "discord.intent",
- * "discord.interactions-url", "discord.channel", "discord.permissions", each with one sentence that says what to change;
+ * "discord.interactions-url", "discord.channel", "discord.no-channel", "discord.permissions", each with one sentence that says what to change;
  * when Discord cannot be asked, what discord_rest_send_finish() says, EB_ERROR_UNAVAILABLE and the like: later it may work.
  */
 void discord_startup_check_async(DiscordRest *rest, const char *channel_id, GCancellable *cancellable,

@@ -239,8 +239,8 @@ on_thread_delete(DiscordTransport *self, const char *type, JsonObject *data)
 
 /* --- channels, roles, the server --- */
 
-static void
-lose_threads(DiscordTransport *self, const char *state)
+void
+discord_transport_lose_threads(DiscordTransport *self, const char *state)
 {
     g_autoptr(GPtrArray) threads = discord_threads_list(self->threads);
 
@@ -255,11 +255,9 @@ on_channel(DiscordTransport *self, const char *type, JsonObject *data)
     gboolean ours = g_strcmp0(id, self->config->channel_id) == 0;
 
     if (ours && strcmp(type, "CHANNEL_DELETE") == 0) {
-        lose_threads(self, "deleted");
-        discord_transport_fail(self, eb_error_new(EB_ERROR_CONFIG, "discord.channel-deleted",
-                                                  "channel %s was deleted: put the id of another one into "
-                                                  "[plugin.chat-discord] channel_id",
-                                                  self->config->channel_id));
+        /* Discord says the same when we may not see it any more, and that may be taken back: it is asked which. */
+        self->channel_gone = TRUE;
+        discord_transport_check_soon(self, 0);
     } else if (ours) {
         discord_transport_check_soon(self, CHECK_DELAY_MS);
     } else if (strcmp(type, "CHANNEL_DELETE") != 0) {
@@ -299,7 +297,7 @@ on_guild_delete(DiscordTransport *self, const char *type, JsonObject *data)
     }
     discord_transport_set_guild_absent(self, "the bot was removed from the server: invite it again (errand-box setup "
                                              "prints the link)");
-    lose_threads(self, "lost");
+    discord_transport_lose_threads(self, "lost");
 }
 
 static void

@@ -171,6 +171,7 @@ check_passed(DiscordTransport *self, const DiscordStartup *startup)
 
     self->checked = TRUE;
     self->check_failures = 0;
+    self->channel_gone = FALSE;
     g_clear_pointer(&self->amiss, g_free);
     if (first)
         eb_info("Discord knows us as %s, in channel #%s%s%s", startup->user_name, startup->channel_name,
@@ -182,6 +183,32 @@ check_passed(DiscordTransport *self, const DiscordStartup *startup)
     g_hash_table_remove_all(self->gone); /* what was lost may be seen again */
     discord_threads_forget_refused(self->threads);
     resume_views(self);
+}
+
+static GError *
+token_refused(DiscordTransport *self)
+{
+    return eb_error_new(EB_ERROR_UNAUTHENTICATED, "discord.unauthorized",
+                        "Discord does not accept the bot's token any more: reset it in the developer portal, run "
+                        "errand-box creds set %s and start the service again",
+                        self->config->token_name);
+}
+
+/* What the check found amiss while we run: somebody changed it, and may change it back. */
+static void
+check_refused(DiscordTransport *self, const GError *error)
+{
+    if (self->channel_gone && g_strcmp0(eb_error_get_reason(error), "discord.no-channel") == 0) {
+        discord_transport_lose_threads(self, "deleted");
+        discord_transport_fail(self, eb_error_new(EB_ERROR_CONFIG, "discord.channel-deleted",
+                                                  "channel %s was deleted: put the id of another one into "
+                                                  "[plugin.chat-discord] channel_id",
+                                                  self->config->channel_id));
+        return;
+    }
+    self->channel_gone = FALSE;
+    set_text(&self->amiss, error->message);
+    tell_connection(self, NULL);
 }
 
 static void
@@ -200,9 +227,7 @@ on_checked(GObject *source, GAsyncResult *result, gpointer user_data)
         discord_transport_fail(self, g_steal_pointer(&error));
         return;
     } else if (is_permanent(error)) {
-        /* Somebody changed it while we run, and may change it back. */
-        set_text(&self->amiss, error->message);
-        tell_connection(self, NULL);
+        check_refused(self, error);
     } else {
         guint wait_ms = CHECK_RETRY_MS << MIN(self->check_failures, 6);
         self->check_failures++;
@@ -300,7 +325,8 @@ on_down(DiscordGateway *gateway, const char *why, DiscordTransport *self)
 static void
 on_gateway_failed(DiscordGateway *gateway, const GError *error, DiscordTransport *self)
 {
-    discord_transport_fail(self, g_error_copy(error));
+    discord_transport_fail(self, g_error_matches(error, EB_ERROR, EB_ERROR_UNAUTHENTICATED) ? token_refused(self)
+                                                                                            : g_error_copy(error));
 }
 
 static void
@@ -326,10 +352,7 @@ start_gateway(DiscordTransport *self)
 static void
 on_unauthorized(DiscordRest *rest, DiscordTransport *self)
 {
-    discord_transport_fail(self, eb_error_new(EB_ERROR_UNAUTHENTICATED, "discord.unauthorized",
-                                              "Discord does not accept the bot's token any more: reset it in the "
-                                              "developer portal and run errand-box creds set %s",
-                                              self->config->token_name));
+    discord_transport_fail(self, token_refused(self));
 }
 
 static void

@@ -37,10 +37,11 @@ struct _DiscordTransport {
     char *guild_id;       /* (nullable) */
     gboolean checked;     /* the start-up check has passed */
     gboolean checking;
-    gboolean check_again; /* something changed while it ran */
-    char *amiss;          /* (nullable): what the check says is not as needed */
-    guint check_failures; /* in a row, for the back-off */
-    GSource *check_timer; /* (nullable) */
+    gboolean check_again;  /* something changed while it ran */
+    gboolean channel_gone; /* Discord told that the channel is deleted, or hidden */
+    char *amiss;           /* (nullable): what the check says is not as needed */
+    guint check_failures;  /* in a row, for the back-off */
+    GSource *check_timer;  /* (nullable) */
 
     GTask *starting;      /* (nullable) */
     GSource *start_timer; /* (nullable) */
@@ -108,6 +109,8 @@ gboolean discord_transport_handles(const char *type);
 DiscordListener discord_transport_listener(DiscordTransport *self);
 /** discord_transport_note_gone: a thread is archived, deleted or lost. */
 void discord_transport_note_gone(DiscordTransport *self, const char *thread, const char *state);
+/** discord_transport_lose_threads: all of them are. */
+void discord_transport_lose_threads(DiscordTransport *self, const char *state);
 
 /* --- discord-transport-filter.c --- */
 

@@ -80,7 +80,7 @@ test_channel(void)
     g_autoptr(JsonObject) hidden = NULL;
     g_autofree char *invite = discord_invite_url(DISCORD_STANDIN_APPLICATION);
 
-    expect(rig, "100000000000000555", EB_ERROR_CONFIG, "discord.channel", "there is no channel 100000000000000555");
+    expect(rig, "100000000000000555", EB_ERROR_CONFIG, "discord.no-channel", "there is no channel 100000000000000555");
     expect(rig, rig->thread, EB_ERROR_CONFIG, "discord.channel", "is not a text channel");
     hidden = rig_call(rig, "overwrite", "{\"deny\":\"1024\"}");
     expect(rig, DISCORD_STANDIN_CHANNEL, EB_ERROR_CONFIG, "discord.channel", invite);

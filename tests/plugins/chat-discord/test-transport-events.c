@@ -439,6 +439,24 @@ test_channel_deleted(Fixture *fixture, gconstpointer data)
     g_assert_cmpuint(fixture_count_told(fixture, "^failed"), ==, 1);
 }
 
+/* Discord tells of it as of a deleted channel. */
+static void
+test_channel_hidden(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *thread = fixture_thread(fixture, "talk");
+
+    fixture_forget_told(fixture);
+    /* VIEW_CHANNEL */
+    g_autoptr(JsonObject) hidden =
+        fixture_call(fixture, "overwrite", "{\"channel\":\"%s\",\"deny\":\"1024\"}", FIXTURE_CHANNEL);
+    fixture_wait_told(fixture, "^connection down .*cannot see channel");
+    g_autoptr(JsonObject) shown = fixture_call(fixture, "overwrite", "{\"channel\":\"%s\"}", FIXTURE_CHANNEL);
+    fixture_wait_told(fixture, "^connection up ");
+    g_autofree char *posted = fixture_text(fixture, thread, NULL, "still here");
+    g_assert_nonnull(posted);
+    g_assert_cmpuint(fixture_count_told(fixture, "^failed"), ==, 0);
+}
+
 static void
 test_token_revoked(Fixture *fixture, gconstpointer data)
 {
@@ -540,6 +558,7 @@ main(int argc, char **argv)
     ADD("permissions", test_permissions);
     ADD("guild", test_guild);
     ADD("channel-deleted", test_channel_deleted);
+    ADD("channel-hidden", test_channel_hidden);
     ADD("token-revoked", test_token_revoked);
     ADD("command", test_command);
     ADD("question", test_question);

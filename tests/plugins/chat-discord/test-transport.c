@@ -58,7 +58,7 @@ test_no_channel(Fixture *fixture, gconstpointer data)
     g_autoptr(JsonObject) answer = fixture_call(fixture, "delete-channel", "{\"channel\":\"%s\"}", FIXTURE_CHANNEL);
 
     g_assert_false(fixture_start(fixture, FIXTURE_TOKEN, &error));
-    eb_test_assert_error(error, EB_ERROR_CONFIG, "discord.channel", FIXTURE_CHANNEL);
+    eb_test_assert_error(error, EB_ERROR_CONFIG, "discord.no-channel", FIXTURE_CHANNEL);
 }
 
 /* The gateway refuses what only an operator can change: the start says what. */
