@@ -77,7 +77,11 @@ read_token_from(EbHost *host, const char *path, const char *key, const char *nam
     entries = eb_env_file_parse(text, length, &problem);
     explicit_bzero(text, length);
     g_free(text);
-    value = entries != NULL ? eb_env_file_lookup(entries, key) : NULL;
+    if (entries == NULL) {
+        g_propagate_prefixed_error(error, g_steal_pointer(&problem), "%s: ", path);
+        return NULL;
+    }
+    value = eb_env_file_lookup(entries, key);
     if (value == NULL || *value == '\0')
         return NULL;
     copy = g_strdup(value);
@@ -105,8 +109,9 @@ read_token(DiscordCheck *self, EbHost *host, EbConfigSection *settings, GError *
     if (first != NULL)
         g_propagate_error(error, g_steal_pointer(&first));
     else
-        eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.no-token", "no %s is stored in %s or %s", self->token_name,
-                     places[0], places[1]);
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.no-token",
+                     "no %s is stored in %s or %s: errand-box creds set %s", self->token_name, places[0], places[1],
+                     self->token_name);
     return NULL;
 }
 
@@ -250,7 +255,7 @@ check_startup(DiscordCheck *self, EbHost *host, EbConfigSection *settings, GCanc
         return eb_check_result_new(EB_CHECK_SKIPPED, "Discord is not configured: there is no [plugin.chat-discord]");
     token = read_token(self, host, settings, &error);
     if (token == NULL)
-        return eb_check_result_new(EB_CHECK_SKIPPED, "%s", error->message);
+        return failed(self, error);
     if (eb_host_is_fixture(host))
         startup = discord_startup_check_with(get_from_fixture, host, self->channel_id, self->row->part, &error);
     else

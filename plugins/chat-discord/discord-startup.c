@@ -296,11 +296,14 @@ discord_startup_blame(const GError *error, DiscordStartupPart *part)
     static const struct {
         const char *reason;
         DiscordStartupPart part;
-    } table[] = {
-        {"discord.unauthorized", DISCORD_STARTUP_TOKEN},     {"discord.not-a-bot", DISCORD_STARTUP_TOKEN},
-        {"discord.intent", DISCORD_STARTUP_APPLICATION},     {"discord.interactions-url", DISCORD_STARTUP_APPLICATION},
-        {"discord.channel", DISCORD_STARTUP_CHANNEL},        {"discord.no-channel", DISCORD_STARTUP_CHANNEL},
-        {"discord.permissions", DISCORD_STARTUP_PERMISSIONS}};
+    } table[] = {{"discord.no-token", DISCORD_STARTUP_TOKEN},
+                 {"discord.unauthorized", DISCORD_STARTUP_TOKEN},
+                 {"discord.not-a-bot", DISCORD_STARTUP_TOKEN},
+                 {"discord.intent", DISCORD_STARTUP_APPLICATION},
+                 {"discord.interactions-url", DISCORD_STARTUP_APPLICATION},
+                 {"discord.channel", DISCORD_STARTUP_CHANNEL},
+                 {"discord.no-channel", DISCORD_STARTUP_CHANNEL},
+                 {"discord.permissions", DISCORD_STARTUP_PERMISSIONS}};
 
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
         if (g_strcmp0(eb_error_get_reason(error), table[i].reason) == 0) {

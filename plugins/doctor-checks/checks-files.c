@@ -103,7 +103,7 @@ check_credentials(EbHost *host, EbConfigSection *settings, GCancellable *cancell
             return eb_check_result_new(EB_CHECK_FAIL, "%s has no %s, which the configuration names cred:%s", path, key,
                                        needed[i]);
     }
-    return eb_check_result_new(EB_CHECK_OK, "every credential that the configuration names is stored");
+    return eb_check_result_new(EB_CHECK_OK, "the key of every model provider is stored");
 }
 
 static EbCheckResult *
