@@ -10,6 +10,7 @@ import harness
 from discord_world import CHECK, CROSS, STOP, Chat, Thread, together
 
 WORDS = " ".join(f"w{n}" for n in range(1, 41))
+ENDLESS = " ".join(f"w{n}" for n in range(1, 381))  # of a turn that does not end by itself in time
 AWAY = 30  # seconds without Discord
 
 
@@ -51,19 +52,20 @@ class Middle(unittest.TestCase):
         self.open("asked", "@mock write /workspace/a.txt yes\n@mock say written").question()
 
     def tool(self):
-        thread = self.open("tool", "@mock shell sleep 8; echo ran >> ran.txt\n@mock say tool over")
+        thread = self.open("tool", f"@mock shell sleep {self.sleep}; echo ran >> ran.txt\n@mock say tool over")
         thread.allow()
         thread.wait("`execute`")
 
     def text(self):
-        self.open("text", f"@mock slow 400\n@mock say {WORDS}").wait("^w1 ")
+        self.open("text", f"@mock slow 400\n@mock say {self.words}").wait("^w1 ")
 
     def diff(self):
-        thread = self.open("diff", f"@mock write /workspace/d.txt line\n@mock slow 400\n@mock say {WORDS}")
+        thread = self.open("diff", f"@mock write /workspace/d.txt line\n@mock slow 400\n@mock say {self.words}")
         thread.allow()
         thread.wait(r"^\+line")
 
-    def all_in_the_middle(self):
+    def all_in_the_middle(self, words=ENDLESS, sleep=300):
+        self.words, self.sleep = words, sleep
         together(self.idle, self.stopped, self.sends, self.asked, self.tool, self.text, self.diff)
         self.open("files", "@mock shell cat attachments/n.txt > got.txt\n@mock say copied",
                   attachments=[{"name": "n.txt", "content_type": "text/plain", "text": "from a person"}])
@@ -121,7 +123,11 @@ class Middle(unittest.TestCase):
         self.assertIn((names, thread.count("in the middle of this")), ((["numbers.txt"], 0), ([], 1)), thread.describe())
 
     def is_archived(self):
-        self.assertTrue(self.chat.discord.wait("threads", id=self.threads["stopped"].id, archived=True, seconds=60))
+        """!stop was carried out, or the word that it must be said again is there."""
+        thread = self.threads["stopped"]
+        ended = harness.wait_until(lambda: self.chat.discord.items("threads", id=thread.id, archived=True)
+                                   or thread.count("in the middle of this"), 60)
+        self.assertTrue(ended, thread.describe())
 
     def question_lived(self):
         """Its button still works; what comes of it is told."""
@@ -139,7 +145,7 @@ class Middle(unittest.TestCase):
 
     def tool_broken_off(self):
         self.broken_off("tool")
-        self.assertIn(self.file("tool", "ran.txt"), (None, "ran\n"))
+        self.assertIsNone(self.file("tool", "ran.txt"))
 
     def goes_on(self, name):
         """A thread whose prompt was broken off takes the next one."""
@@ -171,7 +177,7 @@ class Middle(unittest.TestCase):
         self.after_restart(CROSS)
 
     def test_cut(self):
-        self.all_in_the_middle()
+        self.all_in_the_middle(words=WORDS, sleep=8)
         self.chat.discord.wait("requests", route="cdn", path="/n.txt$")  # files have a service of their own
         self.chat.discord.call("refuse", seconds=AWAY, drop=True)
         time.sleep(AWAY / 3)
