@@ -161,23 +161,68 @@ add_provider(GString *text, GPtrArray *entries, GError **error)
     return TRUE;
 }
 
+/* (transfer full) (nullable): the first word of @value that has not the length of an id, which is 15 to 20 digits */
+static char *
+find_odd_id(const char *value)
+{
+    g_auto(GStrv) words = g_strsplit_set(value, ", \t", -1);
+
+    for (guint i = 0; words[i] != NULL; i++)
+        if (*words[i] != '\0' && (strlen(words[i]) < 15 || strlen(words[i]) > 20))
+            return g_strdup(words[i]);
+    return NULL;
+}
+
 /* People and channels are numbers: a name could be taken over by somebody else. */
 static gboolean
-check_ids(GPtrArray *entries, GError **error)
+check_ids(const char *key, const char *value, GError **error)
 {
-    static const char *const keys[] = {"ERRAND_CHAT_CHANNEL_ID", "ERRAND_CHAT_ALLOWED_USER_IDS",
-                                       "ERRAND_CHAT_OPERATOR_USER_IDS"};
+    const gboolean one = g_str_has_suffix(key, "_ID");
+    g_autofree char *odd = NULL;
 
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        const char *value = eb_env_file_lookup(entries, keys[i]);
-        if (value == NULL || value[strspn(value, i == 0 ? "0123456789" : "0123456789, \t")] == '\0')
-            continue;
+    if (value[strspn(value, one ? "0123456789" : "0123456789, \t")] != '\0') {
         eb_set_error(error, EB_ERROR_CONFIG, "settings.id",
-                     "%s takes %s, not names (copy the id where the chat shows it)", keys[i],
-                     i == 0 ? "the number of a channel" : "numbers of users separated by commas");
+                     "%s takes %s, not names (copy the id where the chat shows it)", key,
+                     one ? "the number of a channel" : "numbers of users separated by commas");
         return FALSE;
     }
-    return TRUE;
+    odd = find_odd_id(value);
+    if (odd == NULL)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_CONFIG, "settings.id",
+                 "%s: %.30s is no id, which has 15 to 20 digits (copy it where the chat shows it)", key, odd);
+    return FALSE;
+}
+
+/* A chat is configured whole or not at all: half of it is what the service would refuse to start with. */
+static gboolean
+check_chat(GPtrArray *entries, GError **error)
+{
+    static const struct {
+        const char *key;
+        const char *what; /* (nullable): NULL: may be left out */
+    } keys[] = {{"ERRAND_CHAT_CHANNEL_ID", "the number of the channel to serve"},
+                {"ERRAND_CHAT_ALLOWED_USER_IDS", "the numbers of those who may start errands"},
+                {"ERRAND_CHAT_OPERATOR_USER_IDS", NULL}};
+    const char *missing = NULL;
+    const char *what = NULL;
+    gboolean any = FALSE;
+
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *value = eb_env_file_lookup(entries, keys[i].key);
+        if (value == NULL || value[strspn(value, ", \t")] == '\0') {
+            missing = keys[i].what != NULL && missing == NULL ? keys[i].key : missing;
+            what = missing == keys[i].key ? keys[i].what : what;
+            continue;
+        }
+        if (!check_ids(keys[i].key, value, error))
+            return FALSE;
+        any = TRUE;
+    }
+    if (!any || missing == NULL)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_CONFIG, "settings.chat", "%s is missing: %s", missing, what);
+    return FALSE;
 }
 
 char *
@@ -189,7 +234,7 @@ eb_settings_to_toml(GPtrArray *entries, GError **error)
     g_autoptr(GString) chat = g_string_new(NULL);
     g_autoptr(GString) github = g_string_new(NULL);
 
-    if (!eb_settings_check_keys(entries, EB_SETTING_KEYS, error) || !check_ids(entries, error))
+    if (!eb_settings_check_keys(entries, EB_SETTING_KEYS, error) || !check_chat(entries, error))
         return NULL;
     add_key(session, "agent", eb_env_file_lookup(entries, "ERRAND_AGENT"));
     add_key(session, "model", eb_env_file_lookup(entries, "ERRAND_MODEL"));

@@ -64,7 +64,8 @@ test_settings(void)
     g_autoptr(GPtrArray) entries =
         parse("ERRAND_PROVIDER=acme\nERRAND_PROVIDER_KIND=openai\nERRAND_PROVIDER_BASE_URL=https://m.example/v1\n"
               "ERRAND_MODEL=big \"one\"\\\nERRAND_AGENT=opencode\nERRAND_EGRESS_ALLOW=a.example, *.b.example\n"
-              "ERRAND_CHAT_CHANNEL_ID=123\nERRAND_CHAT_ALLOWED_USER_IDS=4 5\n");
+              "ERRAND_CHAT_CHANNEL_ID=1180000000000000001\nERRAND_CHAT_ALLOWED_USER_IDS=1180000000000000002 "
+              "1180000000000000003\n");
     g_autoptr(GError) error = NULL;
     g_autofree char *text = eb_settings_to_toml(entries, &error);
 
@@ -74,7 +75,7 @@ test_settings(void)
                                   "key = \"cred:model-key\"\n"));
     g_assert_nonnull(strstr(text, "model = \"big \\\"one\\\"\\\\\"\n"));
     g_assert_nonnull(strstr(text, "allow = [\"a.example\", \"*.b.example\"]\n"));
-    g_assert_nonnull(strstr(text, "allowed_user_ids = [\"4\", \"5\"]\n"));
+    g_assert_nonnull(strstr(text, "allowed_user_ids = [\"1180000000000000002\", \"1180000000000000003\"]\n"));
     g_assert_nonnull(strstr(text, "token = \"cred:chat-token\"\n"));
     g_assert_null(strstr(text, "[plugin.github]"));
 }
@@ -102,6 +103,13 @@ test_settings_refused(void)
         {"ERRAND_PROVIDER_KIND=telepathy\n", "settings.provider", "anthropic, openai or gemini"},
         {"ERRAND_PROVIDER=a.b\nERRAND_PROVIDER_KIND=openai\n", "settings.provider", "name"},
         {"ERRAND_PROVIDER_CREDENTIAL=hidden\n", "env-file.key", "ERRAND_PROVIDER_CREDENTIAL"},
+        {"ERRAND_CHAT_CHANNEL_ID=general\n", "settings.id", "not names"},
+        {"ERRAND_CHAT_CHANNEL_ID=123\n", "settings.id", "ERRAND_CHAT_CHANNEL_ID: 123 is no id"},
+        {"ERRAND_CHAT_OPERATOR_USER_IDS=1180000000000000002, 118000000000000000300\n", "settings.id",
+         "118000000000000000300 is no id"},
+        {"ERRAND_CHAT_CHANNEL_ID=1180000000000000001\nERRAND_CHAT_ALLOWED_USER_IDS=\n", "settings.chat",
+         "ERRAND_CHAT_ALLOWED_USER_IDS is missing: the numbers of those who may start errands"},
+        {"ERRAND_CHAT_ALLOWED_USER_IDS=1180000000000000002\n", "settings.chat", "ERRAND_CHAT_CHANNEL_ID is missing"},
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
