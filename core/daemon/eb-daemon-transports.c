@@ -73,11 +73,15 @@ static void
 on_connection(EbChatTransport *transport, gboolean up, const char *detail, gpointer user_data)
 {
     Watched *watched = user_data;
+    State before = watched->state;
 
-    if (watched->state == STATE_FAILED || !change(watched, up ? STATE_UP : STATE_DOWN, detail))
+    if (before == STATE_FAILED || !change(watched, up ? STATE_UP : STATE_DOWN, detail))
         return;
     const char *shown = watched->detail != NULL ? watched->detail : "no reason given";
-    if (up)
+    /* As loud as the bad news was: a log that has the one has the other. */
+    if (up && before == STATE_DOWN)
+        eb_warning("chat \"%s\" is reached again: %s", watched->name, shown);
+    else if (up)
         eb_info("chat \"%s\" is reached: %s", watched->name, shown);
     else
         eb_warning("chat \"%s\" is not reached now: %s", watched->name, shown);

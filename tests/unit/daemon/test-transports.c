@@ -97,6 +97,23 @@ test_connection(Fixture *fixture, gconstpointer data)
     g_assert_cmpuint(fixture->failures, ==, 0);
 }
 
+/* A log of warnings alone has the end of an outage as well as its beginning. */
+static void
+test_told(Fixture *fixture, gconstpointer data)
+{
+    if (g_test_subprocess()) {
+        eb_log_setup(0, FALSE);
+        g_signal_emit_by_name(fixture->chat, "connection", TRUE, "at first");
+        g_signal_emit_by_name(fixture->chat, "connection", FALSE, "cut off");
+        g_signal_emit_by_name(fixture->chat, "connection", TRUE, "resumed");
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+    g_test_trap_assert_passed();
+    g_test_trap_assert_stderr_unmatched("*at first*");
+    g_test_trap_assert_stderr("*chat \"zoo\" is not reached now: cut off*chat \"zoo\" is reached again: resumed*");
+}
+
 static void
 test_failed(Fixture *fixture, gconstpointer data)
 {
@@ -180,6 +197,7 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add("/daemon/transports/connection", Fixture, NULL, set_up, test_connection, tear_down);
+    g_test_add("/daemon/transports/told", Fixture, NULL, set_up, test_told, tear_down);
     g_test_add("/daemon/transports/failed", Fixture, NULL, set_up, test_failed, tear_down);
     g_test_add_func("/daemon/transports/refused", test_refused);
     g_test_add_func("/daemon/transports/unconfigured", test_unconfigured);
