@@ -178,6 +178,20 @@ class Thread:
     def allow(self, **args):
         return self.press(self.question(**args), "^(allow|yes)")
 
+    def insist(self, label, tries=10):
+        """Presses until it works, as people do when the screen says that the interaction failed."""
+        asked = self.question()
+        for _ in range(tries):
+            try:
+                given = self.discord.call("press", channel=self.id, message=asked["id"], label=label)["id"]
+                self.discord.wait("interactions", id=given, acked=True, seconds=4)
+                return
+            except standin.Refused:
+                return  # it was taken after all: the buttons are gone
+            except AssertionError:
+                continue
+        raise AssertionError(f"no press was answered\n{self.describe()}")
+
     def texts(self):
         return [message["content"] for message in self.messages(author="bot")]
 

@@ -3,6 +3,7 @@
 every event of the gateway comes twice."""
 
 import secrets
+import time
 import unittest
 
 import discord_world
@@ -147,3 +148,27 @@ class Errand(unittest.TestCase):
         harness.log(f"{len(acked)} interactions, acknowledged within {max(acked):.0f} ms at most")
         self.assertEqual(chat.manners(), [])
         self.assertEqual([row for row in chat.discord.items("refusals") if row["status"] in (400, 401, 429)], [])
+
+    def one_of_many(self, number):
+        thread = self.chat.open(f"rough-{number}-{self.tag}: @mock shell echo {number} >> ran.txt\n@mock say over {number}")
+        thread.insist("^allow$")
+        thread.wait(f"^over {number}$")
+        second = thread.say(f"@mock say again {number}")
+        self.assertEqual([thread.settled(thread.id), thread.settled(second)], [CHECK, CHECK], thread.describe())
+        self.assertEqual((self.project(f"rough-{number}-{self.tag}") / "ran.txt").read_text(), f"{number}\n")
+        self.assertEqual([thread.count(f"^{word} {number}$") for word in ("over", "again")], [1, 1], thread.describe())
+
+    def test_rough_connection(self):
+        """Answers that are lost or wrong, and connections that end in every way, while errands go on."""
+        chat = self.chat
+        for kind, count in (("lost", 6), ("502", 6), ("reset", 4), ("half", 2), ("429-shared", 3), ("bad-json", 2)):
+            chat.discord.call("fault", path="^/channels/", kind=kind, count=count, skip=7, seconds=0.5)
+
+        def shake():
+            for code in (0, 4000, 1, 1001, 4009):
+                time.sleep(3)
+                chat.discord.call("drop", code=code)
+            chat.discord.call("op", op=7, d=None)
+
+        together(shake, *(lambda number=number: self.one_of_many(number) for number in range(4)))
+        self.assertEqual(chat.manners(), [])
