@@ -5,6 +5,7 @@
 #include "discord-config.h"
 #include "discord-interaction.h"
 #include "discord-message.h"
+#include "discord-text.h"
 
 #include <string.h>
 
@@ -402,7 +403,7 @@ discord_interactions_answer_async(DiscordInteractions *self, const char *id, EbC
     answer->task = g_task_new(self, cancellable, callback, user_data);
     g_task_set_source_tag(answer->task, discord_interactions_answer_async);
     g_task_set_check_cancellable(answer->task, FALSE);
-    answer->text = g_strdup(post->text);
+    answer->text = discord_text_show_people(post->text != NULL ? post->text : "");
     answer->files = post->files != NULL && post->files->len > 0 ? g_ptr_array_ref(post->files) : NULL;
     if ((answer->text == NULL || *g_strstrip(answer->text) == '\0') && answer->files == NULL) {
         g_free(answer->text);

@@ -2,6 +2,7 @@
 #include "discord-post.h"
 
 #include "discord-config.h"
+#include "discord-text.h"
 
 #include <string.h>
 
@@ -65,6 +66,11 @@ discord_post_text(const EbChatPost *post, gboolean first)
     g_autofree char *valid = g_utf8_make_valid(post->text != NULL ? post->text : "", -1);
     gboolean notify = first && discord_is_snowflake(post->notify);
 
+    if (post->kind == EB_CHAT_POST_NOTICE || post->kind == EB_CHAT_POST_ANSWER) {
+        char *shown = discord_text_show_people(valid);
+        g_free(valid);
+        valid = shown;
+    }
     if (is_blank(valid))
         return NULL;
     g_autofree char *mention = notify ? g_strdup_printf("<@%s> ", post->notify) : g_strdup("");

@@ -73,6 +73,29 @@ break_mentions(const char *text)
     return g_string_free(out, FALSE);
 }
 
+/* Digits of an id of today's and tomorrow's Discord. */
+#define MIN_ID_DIGITS 15
+#define MAX_ID_DIGITS 20
+
+char *
+discord_text_show_people(const char *text)
+{
+    static const char broken[] = "<@" DISCORD_ZWSP;
+    GString *out = g_string_sized_new(strlen(text));
+    const char *rest = text;
+
+    for (const char *at = strstr(rest, broken); at != NULL; at = strstr(rest, broken)) {
+        const char *id = at + strlen(broken);
+        const gsize digits = strspn(id, "0123456789");
+        g_string_append_len(out, rest, at + 2 - rest);
+        rest = id;
+        if (digits < MIN_ID_DIGITS || digits > MAX_ID_DIGITS || id[digits] != '>')
+            g_string_append(out, DISCORD_ZWSP);
+    }
+    g_string_append(out, rest);
+    return g_string_free(out, FALSE);
+}
+
 /* --- fences --- */
 
 /* A fence of Markdown. Discord knows one kind, so every kind becomes that one: three backticks, and no three backticks

@@ -18,6 +18,11 @@ G_BEGIN_DECLS
  * Discord agree on what is code.
  */
 char *discord_text_prepare(const char *text);
+/**
+ * discord_text_show_people: (transfer full): @text, prepared, with its "<@ID>" whole again, so that people read names: for
+ * what errand-box itself says, in messages whose allowed_mentions notify nobody. Roles and everybody stay broken. Pure.
+ */
+char *discord_text_show_people(const char *text);
 /** discord_text_escape: (transfer full): plain text as it looks the same in Discord's Markdown; for names and titles. */
 char *discord_text_escape(const char *text);
 /** discord_text_title: (transfer full): the name of a thread: one line, 1 to 100 code points. */

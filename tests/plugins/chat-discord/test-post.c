@@ -38,6 +38,20 @@ test_signs(void)
                "b");
 }
 
+/* Names in what errand-box says; an agent's text keeps its broken mentions, whatever kind of post carries it. */
+static void
+test_people(void)
+{
+    static const char broken[] = "owner: <@\u200b123456789012345678>, <@\u200b&123456789012345678> @\u200beveryone";
+    static const char shown[] = "owner: <@123456789012345678>, <@\u200b&123456789012345678> @\u200beveryone";
+    check_text(EB_CHAT_POST_ANSWER, broken, shown);
+    check_text(EB_CHAT_POST_NOTICE, broken, shown);
+    check_text(EB_CHAT_POST_TEXT, broken, broken);
+    check_text(EB_CHAT_POST_TOOL, broken, broken);
+    check_text(EB_CHAT_POST_ANSWER, "<@\u200b1> <@\u200b", "<@\u200b1> <@\u200b");
+    check_text(EB_CHAT_POST_ANSWER, "<@\u200b123456789012345678", "<@\u200b123456789012345678");
+}
+
 /* Discord refuses what is nothing but blanks. */
 static void
 test_nothing(void)
@@ -180,6 +194,7 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/discord/post/signs", test_signs);
+    g_test_add_func("/discord/post/people", test_people);
     g_test_add_func("/discord/post/nothing", test_nothing);
     g_test_add_func("/discord/post/cut", test_cut);
     g_test_add_func("/discord/post/notify", test_notify);
