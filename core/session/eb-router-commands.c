@@ -47,7 +47,14 @@ do_help(EbOrder *order, EbRouterAddress *address)
     const char *bare = name != NULL && (*name == '!' || *name == '/') ? name + 1 : name;
     const EbCommandSpec *spec = bare != NULL ? eb_command_find(bare, strlen(bare)) : NULL;
     g_autofree char *help = spec != NULL ? eb_command_help_one(spec) : eb_command_help_all(address->role, where);
-    answer(order, help);
+
+    if (name == NULL || spec != NULL) {
+        answer(order, help);
+        return;
+    }
+    g_autofree char *shown = eb_log_escape(name, -1, 40);
+    g_autofree char *text = g_strdup_printf("there is no command \"%s\"; there are:\n%s", shown, help);
+    answer(order, text);
 }
 
 static void
@@ -297,8 +304,12 @@ do_status(EbOrder *order, EbRouterAddress *address)
         {"questions", "questions that are open"},
     };
     static const char *const service[][2] = {
-        {"live", "sessions that run"}, {"max_live", "at most"},  {"waiting_sessions", "sessions that wait"},
-        {"turns", "agents at work"},   {"max_turns", "at most"}, {"waiting_turns", "prompts that wait for a turn"},
+        {"live", "sessions that run"},
+        {"max_live", "of these at most"},
+        {"waiting_sessions", "sessions that wait"},
+        {"turns", "agents at work"},
+        {"max_turns", "of these at most"},
+        {"waiting_turns", "prompts that wait for a turn"},
     };
     if (address->session != NULL) {
         status = eb_session_status(address->session);

@@ -214,6 +214,7 @@ test_commands(void)
     static const Answer in_thread[] = {
         {"!help", "`!stop`"},
         {"!help stop", "For example: `!stop`"},
+        {"!help stopp", "there is no command \"stopp\"; there are:\n"},
         {"!status", "- project: web"},
         {"!agent", "`test` (works here)"},
         {"!interrupt", "nothing runs that could be broken off"},
