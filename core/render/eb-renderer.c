@@ -111,9 +111,8 @@ eb_renderer_tool_line(EbRenderer *self, const EbAcpTool *tool)
 {
     g_autofree char *title = one_line(self, tool->title, MAX_TITLE_BYTES);
     g_autofree char *kind = one_line(self, tool->kind, 32);
-    for (char *at = title; *at != '\0'; at++)
-        if (*at == '`')
-            *at = '\'';
+    g_strdelimit(title, "`", '\'');
+    g_strdelimit(kind, "`", '\'');
     const char *failed = g_strcmp0(tool->status, "failed") == 0 ? " (failed)" : "";
     if (*title == '\0')
         return g_strdup_printf("🔧 `%s`%s", *kind != '\0' ? kind : "tool", failed);
@@ -202,7 +201,8 @@ eb_renderer_diff_post(EbRenderer *self, const EbAcpDiff *diff)
     g_autofree char *text = g_utf8_make_valid(raw, -1);
     g_autofree char *path = one_line(self, diff->path, MAX_TITLE_BYTES);
     g_autofree char *marks = eb_text_fence_marks(text);
-    g_autofree char *shown = g_strdup_printf("`%s` +%u −%u\n%sdiff\n%s%s", path, added, removed, marks, text, marks);
+    g_autofree char *name = g_strdelimit(g_strdup(path), "`", '\'');
+    g_autofree char *shown = g_strdup_printf("`%s` +%u −%u\n%sdiff\n%s%s", name, added, removed, marks, text, marks);
     EbChatPost *post = eb_chat_post_new(self->thread, EB_CHAT_POST_DIFF, shown);
     post->final = TRUE;
     post->data = json_object_new();
