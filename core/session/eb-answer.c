@@ -35,10 +35,14 @@ eb_answer_match(const char *text, GPtrArray *labels, guint *index)
         *index = i;
         matches++;
     }
+    guint64 number = 0;
+    gboolean numbered = is_number(stripped, &number);
+    /* A choice that is called like the number of another one. */
+    if (matches == 1 && numbered && number >= 1 && number <= labels->len && number - 1 != *index)
+        return EB_ANSWER_UNCLEAR;
     if (matches > 0)
         return matches == 1 ? EB_ANSWER_CHOICE : EB_ANSWER_UNCLEAR;
-    guint64 number = 0;
-    if (!is_number(stripped, &number))
+    if (!numbered)
         return EB_ANSWER_NONE;
     if (number < 1 || number > labels->len)
         return EB_ANSWER_UNCLEAR;

@@ -182,13 +182,29 @@ eb_question_text_read(const char *body, GError **error)
 
 /* --- what it would do --- */
 
+/* The command, when nothing else of @input changes what is done. (transfer none) (nullable) */
+static const char *
+whole_command(JsonObject *input)
+{
+    static const char *const idle[] = {"command", "description", "timeout", NULL};
+    JsonObjectIter iter;
+    const char *member;
+    if (input == NULL)
+        return NULL;
+    json_object_iter_init(&iter, input);
+    while (json_object_iter_next(&iter, &member, NULL))
+        if (!g_strv_contains(idle, member))
+            return NULL;
+    return eb_json_get_string(input, "command");
+}
+
 char *
 eb_question_input(const EbAcpTool *tool, EbRedactSet *secrets)
 {
     if (tool->raw_input == NULL || JSON_NODE_HOLDS_NULL(tool->raw_input))
         return NULL;
     JsonObject *input = JSON_NODE_HOLDS_OBJECT(tool->raw_input) ? json_node_get_object(tool->raw_input) : NULL;
-    const char *command = eb_json_get_string(input, "command");
+    const char *command = whole_command(input);
     g_autofree char *raw = command != NULL ? g_strdup(command) : eb_json_write(tool->raw_input, NULL);
     g_autofree char *text = eb_redact_set_mask(secrets, raw, -1);
     g_autofree char *title = eb_redact_set_mask(secrets, tool->title != NULL ? tool->title : "", -1);

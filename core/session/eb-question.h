@@ -51,7 +51,7 @@ EbQuestionText *eb_question_text_read(const char *body, GError **error);
 #define EB_QUESTION_MAX_INPUT ((gsize)4096)
 /**
  * eb_question_input: (transfer full) (nullable): what a call would do in full, for a title that does not say it wholly: the
- * command, else its input as JSON; masked, cut and marked so beyond EB_QUESTION_MAX_INPUT.
+ * command when it says it all (not beside arguments, a directory, an environment), else its input as JSON; masked, cut and marked so beyond EB_QUESTION_MAX_INPUT.
  */
 char *eb_question_input(const EbAcpTool *tool, EbRedactSet *secrets);
 

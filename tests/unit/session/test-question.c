@@ -34,8 +34,8 @@ test_answers(void)
     match("allow", EB_ANSWER_CHOICE, 0);
     match("ALWAYS ALLOW\n", EB_ANSWER_CHOICE, 1);
     match("STRASSE", EB_ANSWER_CHOICE, 4);
-    /* A name goes before a number. */
-    match("7", EB_ANSWER_CHOICE, 3);
+    /* Called like the number of another one. */
+    match("7", EB_ANSWER_UNCLEAR, 0);
     match("0", EB_ANSWER_UNCLEAR, 0);
     match("8", EB_ANSWER_UNCLEAR, 0);
     match("4294967297", EB_ANSWER_UNCLEAR, 0);
@@ -53,6 +53,13 @@ test_answers(void)
     g_autoptr(GPtrArray) none = g_ptr_array_new();
     guint index = 0;
     g_assert_cmpint(eb_answer_match("1", none, &index), ==, EB_ANSWER_UNCLEAR);
+    /* A choice called like the number of another one is no way to be taken for that. */
+    g_autoptr(GPtrArray) posing = g_ptr_array_new();
+    g_ptr_array_add(posing, (gpointer) "Refuse");
+    g_ptr_array_add(posing, (gpointer) "1");
+    g_assert_cmpint(eb_answer_match("1", posing, &index), ==, EB_ANSWER_UNCLEAR);
+    g_assert_cmpint(eb_answer_match("2", posing, &index), ==, EB_ANSWER_CHOICE);
+    g_assert_cmpuint(index, ==, 1);
 }
 
 /* --- the same question --- */
@@ -188,6 +195,10 @@ test_input(void)
     g_assert_null(input_of("make", "null", secrets));
     g_autofree char *command = input_of("make …", "{\"command\":\"make && rm -rf /\"}", secrets);
     g_assert_cmpstr(command, ==, "make && rm -rf /");
+    g_autofree char *beside = input_of("git", "{\"command\":\"git\",\"args\":[\"push\",\"--force\"]}", secrets);
+    g_assert_nonnull(strstr(beside, "[\"push\",\"--force\"]"));
+    g_autofree char *idle = input_of("wipe", "{\"command\":\"rm x\",\"description\":\"d\",\"timeout\":5}", secrets);
+    g_assert_cmpstr(idle, ==, "rm x");
     g_autofree char *json =
         input_of("edit", "{\"path\":\"/a\",\"n\":1,\"pass\\\"word\\\\0123\":[\"x pass\\\"word\\\\0123\"]}", secrets);
     g_assert_nonnull(strstr(json, "\"path\":\"/a\""));
