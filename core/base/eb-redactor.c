@@ -363,6 +363,19 @@ eb_redact_set_mask(EbRedactSet *self, const char *text, gssize length)
     return g_string_free(out, FALSE);
 }
 
+GBytes *
+eb_redact_set_mask_bytes(EbRedactSet *self, GBytes *bytes)
+{
+    gsize size = 0;
+    const char *data = g_bytes_get_data(bytes, &size);
+    if (self == NULL || size == 0)
+        return g_bytes_ref(bytes);
+    GString *out = g_string_sized_new(size + 16);
+    scan(self, data, size, FALSE, out);
+    g_autoptr(GBytes) masked = g_string_free_to_bytes(out);
+    return g_bytes_ref(g_bytes_equal(masked, bytes) ? bytes : masked);
+}
+
 /* --- streams --- */
 
 EbRedactor *

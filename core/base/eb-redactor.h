@@ -29,6 +29,8 @@ gboolean eb_redact_set_add(EbRedactSet *self, EbSecret *secret);
 /** eb_redact_set_mask: (transfer full): @text with "[label]" for every secret, and for half of one or more at its end,
  *  where somebody may have cut it; @length: -1 when NUL-terminated. */
 char *eb_redact_set_mask(EbRedactSet *self, const char *text, gssize length);
+/** eb_redact_set_mask_bytes: (transfer full): the same of what may be anything; @bytes itself when there is none in it. */
+GBytes *eb_redact_set_mask_bytes(EbRedactSet *self, GBytes *bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbRedactSet, eb_redact_set_unref)
 
 /**

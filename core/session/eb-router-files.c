@@ -92,9 +92,12 @@ make_fence(const char *text)
 static void
 show_text(EbLook *look, const EbProjectFile *file)
 {
-    gsize length;
-    const char *bytes = g_bytes_get_data(file->bytes, &length);
-    g_autofree char *valid = g_utf8_make_valid(bytes != NULL ? bytes : "", (gssize)length);
+    gsize length = g_bytes_get_size(file->bytes), masked_length;
+    /* Before it is put between fences: what was cut within a secret ends there. */
+    g_autoptr(GBytes) masked =
+        eb_redact_set_mask_bytes(eb_router_secrets(look->self, look->message->thread), file->bytes);
+    const char *bytes = g_bytes_get_data(masked, &masked_length);
+    g_autofree char *valid = g_utf8_make_valid(bytes != NULL ? bytes : "", (gssize)masked_length);
     g_autofree char *fence = make_fence(valid);
     g_autofree char *name = show_name(file->name);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -110,11 +113,25 @@ show_text(EbLook *look, const EbProjectFile *file)
 }
 
 static void
+send_file(EbLook *look, const EbProjectFile *file, const char *shown)
+{
+    EbRedactSet *secrets = eb_router_secrets(look->self, look->message->thread);
+    g_autoptr(GBytes) bytes = eb_redact_set_mask_bytes(secrets, file->bytes);
+    g_autofree char *name = eb_redact_set_mask(secrets, file->name, -1);
+    g_autoptr(EbChatFile) sent = eb_chat_file_new(name, NULL, bytes);
+    g_autofree char *text =
+        g_strdup_printf(bytes == file->bytes ? "`%s`" : "`%s`: not as it is: secrets in it are masked", shown);
+    answer(look, text, sent);
+}
+
+static void
 on_read(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(EbLook) look = user_data;
     g_autoptr(GError) error = NULL;
     g_autoptr(EbProjectFile) file = eb_project_read_finish(result, &error);
+    if (look->self->manager == NULL)
+        return;
     if (file == NULL) {
         answer(look, error->message, NULL);
         return;
@@ -136,9 +153,7 @@ on_read(GObject *source, GAsyncResult *result, gpointer user_data)
         answer(look, text, NULL);
         return;
     }
-    g_autoptr(EbChatFile) sent = eb_chat_file_new(file->name, NULL, file->bytes);
-    g_autofree char *text = g_strdup_printf("`%s`", name);
-    answer(look, text, sent);
+    send_file(look, file, name);
 }
 
 void

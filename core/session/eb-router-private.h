@@ -100,8 +100,10 @@ void eb_router_show_files(EbRouter *self, EbChatMessage *message, const EbSessio
 
 /** eb_router_answer: to @message, where it was said. @text: Markdown, not masked yet */
 void eb_router_answer(EbRouter *self, const EbChatMessage *message, const char *text);
-/** eb_router_answer_file: with a file. */
+/** eb_router_answer_file: with a file, whose name and bytes are masked already. */
 void eb_router_answer_file(EbRouter *self, const EbChatMessage *message, const char *text, EbChatFile *file);
+/** eb_router_secrets: (transfer none) (nullable): what is masked in @thread (nullable) */
+EbRedactSet *eb_router_secrets(EbRouter *self, const char *thread);
 /** eb_router_tell: a notice in @thread (nullable): the channel; for transports without one their main thread. */
 void eb_router_tell(EbRouter *self, const char *thread, EbChatPostKind kind, const char *text, const char *reply_to);
 /** eb_router_tell_once: FALSE when @author was told before in @thread. */

@@ -53,13 +53,18 @@ on_said(GObject *source, GAsyncResult *result, gpointer user_data)
         eb_debug("a message could not be sent: %s", error->message);
 }
 
+EbRedactSet *
+eb_router_secrets(EbRouter *self, const char *thread)
+{
+    EbSession *session = thread != NULL ? eb_session_manager_find_live(self->manager, self->name, thread) : NULL;
+    return session != NULL ? eb_session_get_secrets(session) : self->manager->parts->secrets;
+}
+
 static void
 say(EbRouter *self, const char *thread, EbChatPostKind kind, const char *text, const char *reply_to, EbChatFile *file)
 {
     const char *place = thread != NULL || (self->caps & EB_CHAT_CAP_THREADS) != 0 ? thread : EB_ROUTER_MAIN_THREAD;
-    EbSession *session = thread != NULL ? eb_session_manager_find_live(self->manager, self->name, thread) : NULL;
-    EbRedactSet *secrets = session != NULL ? eb_session_get_secrets(session) : self->manager->parts->secrets;
-    g_autofree char *masked = eb_redact_set_mask(secrets, text, -1);
+    g_autofree char *masked = eb_redact_set_mask(eb_router_secrets(self, thread), text, -1);
     eb_chat_say_async(self->transport, place, kind, masked, eb_router_raw_id(self, reply_to), file, self->cancellable,
                       on_said, NULL);
 }
