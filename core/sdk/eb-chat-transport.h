@@ -75,7 +75,8 @@ typedef struct {
  *   "seen" (const char *thread (nullable), const char *message_id): everything in that thread up to this message has been
  *       told; also for messages that are no concern of ours.
  *   "thread-state" (const char *thread, const char *state): open, archived, deleted, or lost (may not be seen any more).
- *   "asked" (const char *question_id, const char *message_id): a question with an id is shown as that message.
+ *   "asked" (const char *question_id, const char *message_id): a question with an id is shown as that message; with
+ *       EB_CHAT_CAP_HISTORY the core takes no text that was said before this for an answer to it.
  *   "failed" (GError *error): it cannot work any more before somebody changes something.
  */
 #define EB_TYPE_CHAT_TRANSPORT (eb_chat_transport_get_type())

@@ -31,6 +31,7 @@ struct _EbPermission {
     char *session;
     char *digest;
     gint64 asked_ms, expires_ms; /* unix, milliseconds */
+    gint64 seen_ms;              /* from then on people can see it; 0 = not yet */
     Phase phase;
     const EbQuestionOption *decision; /* (nullable): a person's, or the refusal of one that nobody answered */
     gboolean late;                    /* nobody answered */
@@ -66,6 +67,8 @@ on_shown(EbChatTransport *transport, const char *id, const char *message, gpoint
         return;
     g_free(self->shown->message_id);
     self->shown->message_id = g_strdup(message);
+    if (self->seen_ms == 0)
+        self->seen_ms = g_get_real_time() / 1000;
     eb_question_store_set_message(self->store, id, message);
 }
 
@@ -121,6 +124,7 @@ eb_permission_new_from_row(const EbQuestionRow *row, EbStore *store, EbChatTrans
     EbPermission *self = make(store, transport, row->session, row->digest, text, g_strdup(row->id));
     self->shown->message_id = g_strdup(row->message);
     self->asked_ms = row->asked_ms;
+    self->seen_ms = row->message != NULL ? row->asked_ms : 0;
     self->expires_ms = row->expires_ms;
     if (row->state != EB_QUESTION_ANSWERED)
         return self;
@@ -408,8 +412,17 @@ eb_permission_take_over(EbPermission *self, EbAcpPermission *question)
 
 /* --- by text --- */
 
+/* Two people answer one question, the agent asks the next between the two: the second answer is to what is no more. */
+static gboolean
+is_too_early(EbPermission *self, gint64 sent_ms)
+{
+    gboolean tells = (eb_chat_transport_get_caps(self->transport, NULL) & EB_CHAT_CAP_HISTORY) != 0;
+    gint64 seen_ms = tells ? self->seen_ms : self->asked_ms;
+    return sent_ms > 0 && (seen_ms == 0 || sent_ms < seen_ms);
+}
+
 EbSessionAnswer
-eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, char **advice)
+eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, gint64 sent_ms, char **advice)
 {
     EbPermission *open = NULL;
     guint n_open = 0;
@@ -436,6 +449,10 @@ eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char 
     }
     if (match == EB_ANSWER_UNCLEAR) {
         *advice = g_strdup_printf("answer with a number from 1 to %u, or with the name of a choice", labels->len);
+        return EB_SESSION_ANSWER_UNCLEAR;
+    }
+    if (is_too_early(open, sent_ms)) {
+        *advice = g_strdup("that was said before this question was there: read it, and answer again");
         return EB_SESSION_ANSWER_UNCLEAR;
     }
     const EbQuestionOption *option = open->text->options->pdata[index];

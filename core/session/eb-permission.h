@@ -66,8 +66,11 @@ gboolean eb_permission_in_time(EbPermission *self);
 
 /**
  * eb_permissions_answer: @author_id answers by text: the one of @permissions (element-type EbPermission) that is open.
+ * @sent_ms: unix milliseconds at which it was said, 0 = not known: what was said before a question could be seen is no
+ *     answer to it, but to one before it
  * @advice: (out) (nullable) (transfer full): what to tell people when the answer is unclear
  */
-EbSessionAnswer eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, char **advice);
+EbSessionAnswer eb_permissions_answer(GPtrArray *permissions, const char *author_id, const char *text, gint64 sent_ms,
+                                      char **advice);
 
 G_END_DECLS

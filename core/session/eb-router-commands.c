@@ -228,19 +228,38 @@ do_allow(EbOrder *order, EbRouterAddress *address)
     answer(order, text);
 }
 
+/* What @author said and no agent was given yet. Returns how many. */
+static guint
+withdraw_prompts(EbSession *session, const char *author)
+{
+    g_autoptr(GPtrArray) prompts = eb_session_list_prompts(session);
+    guint gone = 0;
+    for (guint i = 0; i < prompts->len; i++) {
+        const EbPrompt *prompt = prompts->pdata[i];
+        if (g_strcmp0(prompt->author_id, author) == 0 && eb_session_withdraw(session, prompt->message_id))
+            gone++;
+    }
+    return gone;
+}
+
 static void
 do_deny(EbOrder *order, EbRouterAddress *address)
 {
     const char *id = order->command->values[0];
+    g_autoptr(GString) text = g_string_new(NULL);
+    gboolean was_guest = eb_session_manager_set_guest(order->self->manager, address->record, id, FALSE);
     EbRole role = eb_role_of(order->self->policy, address->record->owner, address->record->guests, id);
-    g_autofree char *text = NULL;
-    if (eb_session_manager_set_guest(order->self->manager, address->record, id, FALSE))
-        text = role > EB_ROLE_GUEST
-                   ? g_strdup_printf("<@%s> is no guest any more, but still %s", id, eb_role_to_string(role))
-                   : g_strdup_printf("<@%s> may not speak to the agent here any more", id);
-    else
-        text = g_strdup_printf("<@%s> was not invited", id);
-    answer(order, text);
+    if (!was_guest) {
+        g_string_append_printf(text, "<@%s> was not invited", id);
+    } else if (role > EB_ROLE_GUEST) {
+        g_string_append_printf(text, "<@%s> is no guest any more, but still %s", id, eb_role_to_string(role));
+    } else {
+        guint gone = address->session != NULL ? withdraw_prompts(address->session, id) : 0;
+        g_string_append_printf(text, "<@%s> may not speak to the agent here any more", id);
+        if (gone > 0)
+            g_string_append_printf(text, "; what waited of it (%u) is dropped", gone);
+    }
+    answer(order, text->str);
 }
 
 static void

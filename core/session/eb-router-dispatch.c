@@ -398,8 +398,8 @@ dispatch_in_thread(EbRouter *self, EbRouterAddress *address, EbChatMessage *mess
         return;
     }
     if (self->policy != NULL && message->text != NULL && *message->text != '\0' && message->attachments->len == 0 &&
-        eb_session_manager_answer(self->manager, self->name, address->thread, message->author_id, message->text) !=
-            EB_SESSION_ANSWER_NONE) {
+        eb_session_manager_answer(self->manager, self->name, address->thread, message->author_id, message->text,
+                                  message->sent_unix_ms) != EB_SESSION_ANSWER_NONE) {
         eb_router_done(self, message);
         return;
     }
@@ -509,6 +509,11 @@ eb_router_continue_entry(EbRouter *self, EbJournalEntry *entry)
     EbSessionRecord *record =
         entry->session != NULL ? g_hash_table_lookup(self->manager->records, entry->session) : NULL;
     const char *thread = record != NULL ? record->thread : entry->message->thread;
+    /* The operator's lists may have changed since: who may not speak by now meets silence, as everybody who may not. */
+    if (eb_role_of(self->policy, NULL, NULL, entry->message->author_id) < EB_ROLE_ANYONE) {
+        eb_router_done(self, entry->message);
+        return;
+    }
     if (entry->state == EB_JOURNAL_RECEIVED && is_fresh(self, entry->message)) {
         EbRouterAddress address = eb_router_address(self, entry->message);
         gboolean opened_one = record != NULL && address.thread == NULL && record->agent_session != NULL &&

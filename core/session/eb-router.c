@@ -201,11 +201,15 @@ on_edited_entry(GObject *source, GAsyncResult *result, gpointer user_data)
     EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
     if (session == NULL)
         return;
+    /* Who is no longer invited changes nothing of what the agent gets. */
+    const EbSessionRecord *record = eb_session_get_record(session);
+    if (eb_role_of(self->policy, record->owner, record->guests, entry->message->author_id) < EB_ROLE_GUEST)
+        return;
     g_autofree char *prompt = prompt_in(self, message);
     if (entry->state == EB_JOURNAL_RECEIVED && prompt != NULL &&
         eb_session_replace_prompt(session, message->id, prompt))
         return;
-    eb_router_tell(self, eb_session_get_record(session)->thread, EB_CHAT_POST_NOTICE,
+    eb_router_tell(self, record->thread, EB_CHAT_POST_NOTICE,
                    "the agent has that message already, as it was before: say what you changed in a new one",
                    message->id);
 }
@@ -465,8 +469,7 @@ eb_router_new(EbSessionManager *manager, const char *name, EbChatTransport *tran
     gsize n_commands;
     const EbChatCommand *commands = eb_command_list_for_chat(&n_commands);
     self->policy = eb_chat_transport_attach(transport, commands, n_commands);
-    eb_session_manager_set_operators(manager, name,
-                                     self->policy != NULL ? (const char *const *)self->policy->operators : NULL);
+    eb_session_manager_set_policy(manager, name, self->policy);
     eb_journal_open_async(manager->parts->store, name, NULL, on_open_entries, g_object_ref(self));
     return self;
 }

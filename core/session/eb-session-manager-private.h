@@ -15,13 +15,13 @@ struct _EbSessionManager {
     GObject parent_instance;
     EbSessionParts *parts;
     EbDirLock *state_lock, *run_lock;
-    GHashTable *records;   /* (utf8 id -> EbSessionRecord), EB_SESSION_STORE_MAX and what this run adds */
-    GHashTable *sessions;  /* (utf8 id -> EbSession): live ones; admission bounds them */
-    GHashTable *operators; /* (utf8 transport -> GStrv): of transports that have a policy */
-    GPtrArray *decisions;  /* answers for sessions that are just ending; of open questions, which are bounded */
-    GPtrArray *routers;    /* (element-type EbRouter) */
-    GQueue errors;         /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
-    GPtrArray *waits;      /* (element-type GTask): stop and close that wait for sessions to end */
+    GHashTable *records;  /* (utf8 id -> EbSessionRecord), EB_SESSION_STORE_MAX and what this run adds */
+    GHashTable *sessions; /* (utf8 id -> EbSession): live ones; admission bounds them */
+    GHashTable *policies; /* (utf8 transport -> EbChatPolicy) (not owned): of transports that have one */
+    GPtrArray *decisions; /* answers for sessions that are just ending; of open questions, which are bounded */
+    GPtrArray *routers;   /* (element-type EbRouter) */
+    GQueue errors;        /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
+    GPtrArray *waits;     /* (element-type GTask): stop and close that wait for sessions to end */
     gboolean swept;
     gboolean sweeping;
     gboolean closing;
@@ -45,6 +45,8 @@ EbSessionRecord *eb_session_manager_find_record(EbSessionManager *self, const ch
 /** eb_session_manager_begin: (transfer none): makes, registers and starts; @record: (transfer none) */
 EbSession *eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboolean fresh,
                                     EbChatTransport *transport);
+/** eb_session_manager_get_policy: (transfer none) (nullable): of the transport of @record */
+const EbChatPolicy *eb_session_manager_get_policy(EbSessionManager *self, const EbSessionRecord *record);
 void eb_session_manager_note_error(EbSessionManager *self, const char *text);
 /** eb_session_manager_resolve: (transfer full) (nullable): the one id that is, begins or ends with @text. */
 char *eb_session_manager_resolve(EbSessionManager *self, const char *text, GError **error);
@@ -54,7 +56,7 @@ char *eb_session_manager_resolve(EbSessionManager *self, const char *text, GErro
  * it is continued then. For messages of @thread before they are taken for prompts.
  */
 EbSessionAnswer eb_session_manager_answer(EbSessionManager *self, const char *transport, const char *thread,
-                                          const char *author_id, const char *text);
+                                          const char *author_id, const char *text, gint64 sent_ms);
 /** eb_session_manager_set_guest: as eb_session_set_guest(), also of a session that is not live. */
 gboolean eb_session_manager_set_guest(EbSessionManager *self, EbSessionRecord *record, const char *id,
                                       gboolean invited);

@@ -29,13 +29,17 @@ typedef struct {
     EbChatTransport *transport;
 } EbTakeUp;
 
+const EbChatPolicy *
+eb_session_manager_get_policy(EbSessionManager *self, const EbSessionRecord *record)
+{
+    return record->transport != NULL ? g_hash_table_lookup(self->policies, record->transport) : NULL;
+}
+
 /* (transfer full) (nullable): NULL = anyone */
 static GPtrArray *
 answerers_of(EbSessionManager *self, const EbSessionRecord *record)
 {
-    const char *const *operators =
-        record->transport != NULL ? g_hash_table_lookup(self->operators, record->transport) : NULL;
-    return operators != NULL ? eb_session_record_list_answerers(record, operators) : NULL;
+    return eb_session_record_list_answerers(record, eb_session_manager_get_policy(self, record));
 }
 
 static void
@@ -170,17 +174,17 @@ on_told(GObject *source, GAsyncResult *result, gpointer user_data)
 
 EbSessionAnswer
 eb_session_manager_answer(EbSessionManager *self, const char *transport, const char *thread, const char *author_id,
-                          const char *text)
+                          const char *text, gint64 sent_ms)
 {
     EbSession *session = eb_session_manager_find_live(self, transport, thread);
     if (session != NULL)
-        return eb_session_answer(session, author_id, text);
+        return eb_session_answer(session, author_id, text, sent_ms);
     EbSessionRecord *record = eb_session_manager_find_record(self, transport, thread, FALSE);
     if (record == NULL)
         return EB_SESSION_ANSWER_NONE;
     g_autofree char *advice = NULL;
     g_autoptr(GPtrArray) open = eb_questions_list(self->parts->questions, record->id);
-    EbSessionAnswer answer = eb_permissions_answer(open, author_id, text, &advice);
+    EbSessionAnswer answer = eb_permissions_answer(open, author_id, text, sent_ms, &advice);
     EbChatTransport *chat = transport_of(self, record);
     if (advice != NULL && chat != NULL) {
         g_autoptr(EbChatPost) post = eb_chat_post_new(thread, EB_CHAT_POST_NOTICE, advice);
@@ -213,13 +217,13 @@ eb_session_manager_set_guest(EbSessionManager *self, EbSessionRecord *record, co
 }
 
 void
-eb_session_manager_set_operators(EbSessionManager *self, const char *transport, const char *const *operators)
+eb_session_manager_set_policy(EbSessionManager *self, const char *transport, const EbChatPolicy *policy)
 {
     g_return_if_fail(EB_IS_SESSION_MANAGER(self) && transport != NULL);
-    if (operators != NULL)
-        g_hash_table_replace(self->operators, g_strdup(transport), g_strdupv((char **)operators));
+    if (policy != NULL)
+        g_hash_table_replace(self->policies, g_strdup(transport), (gpointer)policy);
     else
-        g_hash_table_remove(self->operators, transport);
+        g_hash_table_remove(self->policies, transport);
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, self->records);
@@ -230,7 +234,7 @@ eb_session_manager_set_operators(EbSessionManager *self, const char *transport, 
         EbSession *session = g_hash_table_lookup(self->sessions, record->id);
         g_autoptr(GPtrArray) answerers = answerers_of(self, record);
         if (session != NULL)
-            eb_session_set_operators(session, operators);
+            eb_session_set_policy(session, policy);
         else
             eb_questions_set_answerers(self->parts->questions, record->id, answerers);
     }

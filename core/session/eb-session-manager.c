@@ -243,10 +243,7 @@ eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboole
     g_signal_connect_object(session, "prompt-outcome", G_CALLBACK(on_prompt_outcome), self, 0);
     g_signal_connect_object(session, "turn-ended", G_CALLBACK(on_turn_ended), self, 0);
     g_signal_connect_object(session, "ended", G_CALLBACK(on_session_ended), self, 0);
-    const char *const *operators =
-        record->transport != NULL ? g_hash_table_lookup(self->operators, record->transport) : NULL;
-    if (operators != NULL)
-        eb_session_set_operators(session, operators);
+    eb_session_set_policy(session, eb_session_manager_get_policy(self, record));
     eb_session_start(session);
     return session;
 }
@@ -395,7 +392,7 @@ eb_session_manager_finalize(GObject *object)
     g_ptr_array_unref(self->waits);
     g_hash_table_unref(self->sessions);
     g_hash_table_unref(self->records);
-    g_hash_table_unref(self->operators);
+    g_hash_table_unref(self->policies);
     g_ptr_array_unref(self->decisions);
     g_queue_clear_full(&self->errors, g_free);
     /* The run's lock last: a guest of a run whose lock is free is fair game for others. */
@@ -432,7 +429,7 @@ eb_session_manager_init(EbSessionManager *self)
 {
     self->records = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, record_free);
     self->sessions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_object_unref);
-    self->operators = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_strfreev);
+    self->policies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->decisions = g_ptr_array_new_with_free_func(eb_decision_free);
     self->routers = g_ptr_array_new_with_free_func(g_object_unref);
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);

@@ -48,10 +48,10 @@ gboolean eb_session_manager_close_finish(EbSessionManager *self, GAsyncResult *r
 void eb_session_manager_attach_transport(EbSessionManager *self, const char *name, EbChatTransport *transport);
 
 /**
- * eb_session_manager_set_operators: whose answers count in every session of a transport, also in those to come.
- * @operators: (nullable) (array zero-terminated=1): NULL = the transport has no policy: anyone may answer
+ * eb_session_manager_set_policy: whose answers count in every session of a transport, also in those to come.
+ * @policy: (nullable) (transfer none): of the transport, lives as long; NULL = it has none: anyone may answer
  */
-void eb_session_manager_set_operators(EbSessionManager *self, const char *transport, const char *const *operators);
+void eb_session_manager_set_policy(EbSessionManager *self, const char *transport, const EbChatPolicy *policy);
 
 /** eb_session_record_to_json: (transfer full): one row of `sessions list --json`. */
 JsonObject *eb_session_record_to_json(const EbSessionRecord *record);

@@ -54,7 +54,7 @@ struct _EbSession {
     double cost, cost_before;          /* of the session, and when the turn began; negative = unknown */
     char *currency;
     /* people */
-    char **operators; /* (nullable): NULL = the transport has no policy and anyone may answer */
+    const EbChatPolicy *policy; /* (nullable): of the transport; NULL = it has none and anyone may answer */
     /* ending */
     gboolean ending;
     gboolean ending_guest;
@@ -127,8 +127,9 @@ void eb_session_steer_settled(EbSession *self);
 /* eb-session-people.c */
 /** eb_session_list_answerers: (transfer full) (nullable): NULL = anyone */
 GPtrArray *eb_session_list_answerers(EbSession *self);
-/** eb_session_record_list_answerers: (transfer full): owner, guests and @operators (nullable) */
-GPtrArray *eb_session_record_list_answerers(const EbSessionRecord *record, const char *const *operators);
+/** eb_session_record_list_answerers: (transfer full) (nullable): owner, guests and operators who may use the service;
+ *  NULL = anyone. @policy: (nullable) */
+GPtrArray *eb_session_record_list_answerers(const EbSessionRecord *record, const EbChatPolicy *policy);
 /** eb_session_share_answerers: the open questions take whoever may answer now. */
 void eb_session_share_answerers(EbSession *self);
 

@@ -392,7 +392,6 @@ eb_session_finalize(GObject *object)
     g_clear_pointer(&self->prompt, eb_prompt_free);
     g_clear_pointer(&self->held_turn, eb_acp_turn_free);
     g_ptr_array_unref(self->steered);
-    g_strfreev(self->operators);
     g_clear_object(&self->place_wait);
     g_clear_object(&self->prepare);
     g_free(self->compact);

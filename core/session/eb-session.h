@@ -110,11 +110,11 @@ JsonObject *eb_session_status(EbSession *self);
 /** eb_session_set_guest: @id is in record->guests or not; also for the questions that are open. TRUE when that changed. */
 gboolean eb_session_set_guest(EbSession *self, const char *id, gboolean invited);
 /**
- * eb_session_set_operators: whose answers count besides those of owner and guests.
- * @operators: (nullable) (array zero-terminated=1): NULL = the transport has no policy: anyone may answer; this is how it
- *     begins, but see eb_session_manager_set_operators()
+ * eb_session_set_policy: whose answers count: those of owner, guests and operators who may use the service.
+ * @policy: (nullable) (transfer none): of the transport, lives as long; NULL = it has none: anyone may answer; this is how
+ *     it begins, but see eb_session_manager_set_policy()
  */
-void eb_session_set_operators(EbSession *self, const char *const *operators);
+void eb_session_set_policy(EbSession *self, const EbChatPolicy *policy);
 
 /** EbSessionAnswer: what a text was to the questions that are open. */
 typedef enum {
@@ -122,8 +122,11 @@ typedef enum {
     EB_SESSION_ANSWER_TAKEN = 1,
     EB_SESSION_ANSWER_UNCLEAR = 2, /* a number that is none of the choices, or several are open; that was said */
 } EbSessionAnswer;
-/** eb_session_answer: @text: a number from 1, or the name of a choice (any case). */
-EbSessionAnswer eb_session_answer(EbSession *self, const char *author_id, const char *text);
+/**
+ * eb_session_answer: @text: a number from 1, or the name of a choice (any case).
+ * @sent_ms: as for eb_permissions_answer()
+ */
+EbSessionAnswer eb_session_answer(EbSession *self, const char *author_id, const char *text, gint64 sent_ms);
 
 /* --- the rest of its life --- */
 

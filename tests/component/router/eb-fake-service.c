@@ -114,6 +114,10 @@ ask_async(EbChatTransport *transport, EbChatQuestion *question, guint timeout_ms
     GTask *task = g_task_new(self, NULL, callback, user_data);
     g_assert_true(g_hash_table_contains(self->threads, question->thread));
     g_ptr_array_add(self->asking, task);
+    if (question->message_id == NULL) {
+        g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, ++self->last_id);
+        g_signal_emit_by_name(self, "asked", question->id, id);
+    }
     if (cancellable != NULL)
         g_cancellable_connect(cancellable, G_CALLBACK(on_ask_cancelled), task, NULL);
 }

@@ -62,6 +62,8 @@ assert_never_said(EbSessionFixture *f, const char *text)
     g_assert_null(strstr(said, text));
 }
 
+static const char *const everybody[] = {"*", NULL};
+
 /* state, answer and who gave it, of the only question there is. */
 static char *
 row_of(EbSessionFixture *f)
@@ -135,13 +137,15 @@ test_once_by_whoever_may(void)
 {
     g_autoptr(EbSessionFixture) f = new_fixture(NULL);
     static const char *const operators[] = {"operator", NULL};
-    eb_session_manager_set_operators(f->manager, "fake", operators);
+    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
+                                        .operators = (char **)(gpointer)operators};
+    eb_session_manager_set_policy(f->manager, "fake", &policy);
     eb_fake_chat_say(f->chat, "t", "ask2 make", NULL);
     wait_asks(f, 1);
     EbSession *session = eb_session_fixture_live(f, "t");
     g_assert_false(eb_fake_chat_press(f->chat, 0, "yes", "stranger"));
-    g_assert_cmpint(eb_session_answer(session, "stranger", "1"), ==, EB_SESSION_ANSWER_NONE);
-    g_assert_cmpint(eb_session_answer(session, NULL, "1"), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_answer(session, "stranger", "1", 0), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_answer(session, NULL, "1", 0), ==, EB_SESSION_ANSWER_NONE);
     /* Who is invited meanwhile may, and no longer when that is taken back. */
     g_assert_true(eb_session_set_guest(session, "guest", TRUE));
     g_assert_false(eb_session_set_guest(session, "guest", TRUE));
@@ -169,7 +173,7 @@ test_double_answer(void)
     EbSession *session = eb_session_fixture_live(f, "t");
     g_assert_true(eb_fake_chat_press(f->chat, 0, "no", "author-1"));
     eb_test_drain();
-    g_assert_cmpint(eb_session_answer(session, "author-1", "1"), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "1", 0), ==, EB_SESSION_ANSWER_NONE);
     eb_session_fixture_wait_turns(f, 1);
     wait_said(f, "outcome no");
     assert_never_said(f, "outcome yes");
@@ -181,20 +185,21 @@ test_by_text(void)
 {
     g_autoptr(EbSessionFixture) f = asking("ask2 make", NULL);
     EbSession *session = eb_session_fixture_live(f, "t");
-    g_assert_cmpint(eb_session_answer(session, "author-1", "what is this?"), ==, EB_SESSION_ANSWER_NONE);
-    g_assert_cmpint(eb_session_answer(session, "author-1", "3"), ==, EB_SESSION_ANSWER_UNCLEAR);
-    g_assert_cmpint(eb_session_answer(session, "author-1", "0"), ==, EB_SESSION_ANSWER_UNCLEAR);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "what is this?", 0), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "3", 0), ==, EB_SESSION_ANSWER_UNCLEAR);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "0", 0), ==, EB_SESSION_ANSWER_UNCLEAR);
     Wanted advice = {f, "a number from 1 to 2", 0};
     eb_test_run_until(is_noticed, &advice);
     g_assert_cmpuint(eb_fake_chat_open_asks(f->chat), ==, 1);
-    g_assert_cmpint(eb_session_answer(session, "author-1", " reject "), ==, EB_SESSION_ANSWER_TAKEN);
-    g_assert_cmpint(eb_session_answer(session, "author-1", "1"), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_answer(session, "author-1", " reject ", 0), ==, EB_SESSION_ANSWER_TAKEN);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "1", 0), ==, EB_SESSION_ANSWER_NONE);
     eb_session_fixture_wait_turns(f, 1);
     wait_said(f, "outcome no");
     g_assert_cmpstr(eb_fake_chat_ask(f->chat, 0)->outcome, ==, "answered: Reject");
     eb_fake_chat_say(f->chat, "t", "ask2 more", NULL);
     wait_asks(f, 1);
-    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "1."), ==, EB_SESSION_ANSWER_TAKEN);
+    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "1.", 0), ==,
+                    EB_SESSION_ANSWER_TAKEN);
     eb_session_fixture_wait_turns(f, 2);
     wait_said(f, "outcome yes");
 }
@@ -207,11 +212,11 @@ test_two_open(void)
     eb_fake_chat_say(f->chat, "t", "askboth", NULL);
     wait_asks(f, 2);
     EbSession *session = eb_session_fixture_live(f, "t");
-    g_assert_cmpint(eb_session_answer(session, "author-1", "1"), ==, EB_SESSION_ANSWER_UNCLEAR);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "1", 0), ==, EB_SESSION_ANSWER_UNCLEAR);
     g_assert_cmpuint(eb_fake_chat_open_asks(f->chat), ==, 2);
     g_assert_true(eb_fake_chat_press(f->chat, 1, "no", "author-1"));
     eb_test_drain();
-    g_assert_cmpint(eb_session_answer(session, "author-1", "1"), ==, EB_SESSION_ANSWER_TAKEN);
+    g_assert_cmpint(eb_session_answer(session, "author-1", "1", 0), ==, EB_SESSION_ANSWER_TAKEN);
     eb_session_fixture_wait_turns(f, 1);
     wait_said(f, "77 yes;");
     wait_said(f, "78 no;");
@@ -337,7 +342,9 @@ test_never_allowed_by_itself(void)
     /* an answer by nobody, where not everybody may */
     f = new_fixture(NULL);
     static const char *const operators[] = {NULL};
-    eb_session_manager_set_operators(f->manager, "fake", operators);
+    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
+                                        .operators = (char **)(gpointer)operators};
+    eb_session_manager_set_policy(f->manager, "fake", &policy);
     g_free(f->chat->answer);
     f->chat->answer = g_strdup("yes");
     eb_session_fixture_turn(f, "t", "ask2 make", NULL);
@@ -400,10 +407,12 @@ test_restart_reject(void)
     g_autoptr(EbSessionFixture) f = asking("ask2 make", NULL);
     restart(f);
     wait_asks(f, 1);
-    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "5"), ==, EB_SESSION_ANSWER_UNCLEAR);
-    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "elsewhere", "author-1", "2"), ==,
+    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "5", 0), ==,
+                    EB_SESSION_ANSWER_UNCLEAR);
+    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "elsewhere", "author-1", "2", 0), ==,
                     EB_SESSION_ANSWER_NONE);
-    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "2"), ==, EB_SESSION_ANSWER_TAKEN);
+    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "2", 0), ==,
+                    EB_SESSION_ANSWER_TAKEN);
     wait_said(f, "understood: refused");
     g_assert_cmpuint(f->chat->asked, ==, 1);
     assert_row(f, "answered no author-1 ask-1");
@@ -467,7 +476,7 @@ test_restart_expired(void)
         g_main_context_iteration(NULL, TRUE);
     g_assert_cmpstr(eb_fake_chat_ask(f->chat, 1)->outcome, ==, "expired: refused");
     assert_row(f, "expired - - ask-1|expired - - ask-2");
-    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "1"), ==, EB_SESSION_ANSWER_NONE);
+    g_assert_cmpint(eb_session_manager_answer(f->manager, "fake", "t", "author-1", "1", 0), ==, EB_SESSION_ANSWER_NONE);
 }
 
 /* A person answered and the service ended before the agent had it: it is told, and gets it once. */
@@ -553,7 +562,9 @@ test_restart_people(void)
     g_autoptr(EbSessionFixture) f = asking("ask2 make", NULL);
     static const char *const operators[] = {"operator", NULL};
     restart(f);
-    eb_session_manager_set_operators(f->manager, "fake", operators);
+    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
+                                        .operators = (char **)(gpointer)operators};
+    eb_session_manager_set_policy(f->manager, "fake", &policy);
     wait_asks(f, 1);
     g_assert_false(eb_fake_chat_press(f->chat, 0, "yes", "stranger"));
     EbSessionRecord *record = eb_session_manager_find_record(f->manager, "fake", "t", FALSE);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* What people get away with who may not, or may no longer. */
+#include "eb-router-fixture.h"
+
+#include "core/base/eb-redactor.h"
+
+#include <string.h>
+
+static EbRouterFixture *
+fixture(void)
+{
+    EbRouterFixture *r = eb_router_fixture_new(NULL, NULL);
+    eb_router_fixture_open(r);
+    return r;
+}
+
+static gboolean
+reacted(EbRouterFixture *r, const char *id, const char *all)
+{
+    return g_str_equal(eb_fake_service_reaction(r->chat, id), all);
+}
+
+static gboolean
+answered(EbRouterFixture *r, const char *id, const char *part)
+{
+    const char *text = eb_fake_service_answer_to(r->chat, id);
+    return text != NULL && strstr(text, part) != NULL;
+}
+
+static gboolean
+agent_has(EbRouterFixture *r, const char *text)
+{
+    g_auto(GStrv) prompts = eb_router_fixture_prompts(r);
+    return g_strv_contains((const char *const *)prompts, text);
+}
+
+static const char *
+begin(EbRouterFixture *r, const char *text)
+{
+    const char *id = eb_fake_service_say(r->chat, NULL, OWNER, text);
+    UNTIL(reacted(r, id, "wait done"));
+    return id;
+}
+
+/* Who was denied speaks no more: neither by what waits, nor by changing it. */
+static void
+test_denied_guest(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "say x");
+    const char *allow = eb_fake_service_say(r->chat, thread, OWNER, "!allow <@" FRIEND ">");
+    UNTIL(answered(r, allow, "may speak to the agent"));
+    eb_fake_service_say(r->chat, thread, OWNER, "gate open");
+    UNTIL(agent_has(r, "gate open"));
+    const char *waits = eb_fake_service_say(r->chat, thread, FRIEND, "say of the guest");
+    const char *own = eb_fake_service_say(r->chat, thread, OWNER, "say of the owner");
+    UNTIL(reacted(r, own, "wait"));
+    const char *deny = eb_fake_service_say(r->chat, thread, OWNER, "!deny <@" FRIEND ">");
+    UNTIL(answered(r, deny, "may not speak to the agent here any more; what waited of it (1) is dropped"));
+    UNTIL(reacted(r, waits, "wait stop"));
+    eb_fake_service_edit(r->chat, waits, "say changed");
+    eb_router_fixture_open_gate(r, "open");
+    UNTIL(reacted(r, own, "wait done"));
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    g_assert_false(agent_has(r, "say of the guest"));
+    g_assert_false(agent_has(r, "say changed"));
+}
+
+/* What waits of somebody who was taken off the lists when the service comes back is nobody's. */
+static void
+test_blocked_over_restart(void)
+{
+    static const char *const blocked[] = {OWNER, NULL};
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "say x");
+    eb_fake_service_say(r->chat, thread, OWNER, "gate never");
+    UNTIL(agent_has(r, "gate never"));
+    const char *waits = eb_fake_service_say(r->chat, thread, OWNER, "say later");
+    UNTIL(reacted(r, waits, "wait"));
+    eb_router_fixture_close(r);
+    char **before = r->chat->policy.blocked;
+    r->chat->policy.blocked = (char **)(gpointer)blocked;
+    guint posts = eb_fake_service_count(r->chat, thread);
+    eb_router_fixture_open(r);
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    g_assert_null(eb_session_manager_find_live(r->session->manager, "chat", thread));
+    g_assert_cmpuint(eb_fake_service_count(r->chat, thread), ==, posts);
+    g_assert_false(agent_has(r, "say later"));
+    eb_router_fixture_close(r);
+    r->chat->policy.blocked = before;
+}
+
+/* --- secrets in files --- */
+
+#define SECRET "tok3n-of-the-operator-0123456789"
+
+static void
+write_project(EbRouterFixture *r, const char *name, const char *bytes, gsize length)
+{
+    g_autofree char *path = g_build_filename(eb_config_get_project_root(r->session->config), "web", name, NULL);
+    g_assert_true(g_file_set_contents(path, bytes, (gssize)length, NULL));
+}
+
+static const EbChatFile *
+last_file(EbRouterFixture *r)
+{
+    for (guint i = r->chat->posts->len; i > 0; i--) {
+        const EbChatPost *post = r->chat->posts->pdata[i - 1];
+        if (post->files != NULL && post->files->len > 0)
+            return post->files->pdata[0];
+    }
+    return NULL;
+}
+
+static void
+assert_file(EbRouterFixture *r, const char *expected, gsize length)
+{
+    gsize size = 0;
+    const char *bytes = g_bytes_get_data(last_file(r)->bytes, &size);
+    g_assert_cmpmem(bytes, size, expected, length);
+}
+
+static void
+test_secret_in_file(void)
+{
+    static const char binary[] = "\0\1\2" SECRET "\0\3";
+    static const char masked[] = "\0\1\2[chat-token]\0\3";
+    static const char plain[] = "\0\1\2nothing\0";
+    char value[] = SECRET;
+    g_autoptr(EbSecret) secret = eb_secret_new_take("chat-token", value, strlen(value), NULL);
+    g_assert_true(eb_redact_add_configured(secret));
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "web: say x");
+    write_project(r, "env", "A=" SECRET "\n", strlen("A=" SECRET "\n"));
+    const char *text = eb_fake_service_say(r->chat, thread, OWNER, "!file env");
+    UNTIL(answered(r, text, "`env`: not as it is: secrets in it are masked"));
+    assert_file(r, "A=[chat-token]\n", strlen("A=[chat-token]\n"));
+    write_project(r, "core.bin", binary, sizeof binary - 1);
+    const char *dump = eb_fake_service_say(r->chat, thread, OWNER, "!file core.bin");
+    UNTIL(answered(r, dump, "`core.bin`: not as it is"));
+    assert_file(r, masked, sizeof masked - 1);
+    write_project(r, "plain.bin", plain, sizeof plain - 1);
+    const char *other = eb_fake_service_say(r->chat, thread, OWNER, "!file plain.bin");
+    UNTIL(answered(r, other, "`plain.bin`"));
+    assert_file(r, plain, sizeof plain - 1);
+    write_project(r, SECRET, "x", 1);
+    const char *name = eb_fake_service_say(r->chat, thread, OWNER, "!file " SECRET);
+    UNTIL(answered(r, name, "[chat-token]"));
+    g_assert_null(strstr(last_file(r)->name, "operator"));
+    /* Cut within the secret: what is before the cut is more than half of it. */
+    g_autofree char *filler = g_strnfill(12 * 1024 - strlen(SECRET) + 4, '.');
+    g_autofree char *long_text = g_strconcat(filler, SECRET, " and so on", NULL);
+    write_project(r, "long", long_text, strlen(long_text));
+    const char *cat = eb_fake_service_say(r->chat, thread, OWNER, "!cat long");
+    UNTIL(eb_fake_service_answer_to(r->chat, cat) != NULL);
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    for (guint i = 0; i < r->chat->posts->len; i++)
+        g_assert_null(strstr(((EbChatPost *)r->chat->posts->pdata[i])->text, "tok3n"));
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/hostile/denied-guest", test_denied_guest);
+    g_test_add_func("/hostile/blocked-over-restart", test_blocked_over_restart);
+    g_test_add_func("/hostile/secret-in-file", test_secret_in_file);
+    return g_test_run();
+}
