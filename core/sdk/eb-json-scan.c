@@ -30,6 +30,7 @@ typedef struct {
     const char *end;
     char *repair; /* (nullable) (unowned) */
     guint n_repairs;
+    guint n_values;
     guint depth;
     guint8 objects[EB_JSON_MAX_DEPTH / 8]; /* one bit a level: an object, not an array */
 } Scan;
@@ -242,6 +243,8 @@ scan_value(Scan *scan, guint max_depth, Expect *expect, GError **error)
     char c = *scan->at;
     gboolean ok;
 
+    if (++scan->n_values > EB_JSON_MAX_VALUES)
+        return scan_error(scan, "json.values", "too many values", error);
     if (c == '{' || c == '[') {
         if (scan->depth >= max_depth)
             return scan_error(scan, "json.depth", "too deep nesting", error);

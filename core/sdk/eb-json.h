@@ -13,6 +13,9 @@ G_BEGIN_DECLS
 
 /** EB_JSON_MAX_DEPTH: no limit goes deeper, whatever a caller asks for. */
 #define EB_JSON_MAX_DEPTH 512
+/** EB_JSON_MAX_VALUES: of one text. Read, an "{}" of three bytes with its comma takes some 300: without a bound 32 MiB of
+ *  text were 3 GiB of memory and seconds of the main loop. Large servers of chats and hosts have a fifth of it. */
+#define EB_JSON_MAX_VALUES (512 * 1024)
 
 /** EbJsonLimits: bounds of one parse. */
 typedef struct {
@@ -35,7 +38,7 @@ EB_API extern const EbJsonLimits EB_JSON_LIMITS_SMALL;
  * U+FFFD; raw bytes that are not UTF-8 are refused.
  *
  * Returns: (transfer full) (nullable): the root node; NULL with EB_ERROR_INVALID (reason "json.size", "json.depth",
- * "json.utf8" or "json.syntax") and the byte offset.
+ * "json.values", "json.utf8" or "json.syntax") and the byte offset.
  */
 EB_API JsonNode *eb_json_parse(const char *text, gsize length, const EbJsonLimits *limits, GError **error);
 

@@ -63,6 +63,8 @@ assert_never_said(EbSessionFixture *f, const char *text)
 }
 
 static const char *const everybody[] = {"*", NULL};
+static const char *const operators[] = {"operator", NULL};
+static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody, .operators = (char **)(gpointer)operators};
 
 /* state, answer and who gave it, of the only question there is. */
 static char *
@@ -136,9 +138,6 @@ static void
 test_once_by_whoever_may(void)
 {
     g_autoptr(EbSessionFixture) f = new_fixture(NULL);
-    static const char *const operators[] = {"operator", NULL};
-    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
-                                        .operators = (char **)(gpointer)operators};
     eb_session_manager_set_policy(f->manager, "fake", &policy);
     eb_fake_chat_say(f->chat, "t", "ask2 make", NULL);
     wait_asks(f, 1);
@@ -341,9 +340,6 @@ test_never_allowed_by_itself(void)
     eb_session_fixture_free(f);
     /* an answer by nobody, where not everybody may */
     f = new_fixture(NULL);
-    static const char *const operators[] = {NULL};
-    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
-                                        .operators = (char **)(gpointer)operators};
     eb_session_manager_set_policy(f->manager, "fake", &policy);
     g_free(f->chat->answer);
     f->chat->answer = g_strdup("yes");
@@ -560,10 +556,7 @@ static void
 test_restart_people(void)
 {
     g_autoptr(EbSessionFixture) f = asking("ask2 make", NULL);
-    static const char *const operators[] = {"operator", NULL};
     restart(f);
-    static const EbChatPolicy policy = {.allowed = (char **)(gpointer)everybody,
-                                        .operators = (char **)(gpointer)operators};
     eb_session_manager_set_policy(f->manager, "fake", &policy);
     wait_asks(f, 1);
     g_assert_false(eb_fake_chat_press(f->chat, 0, "yes", "stranger"));

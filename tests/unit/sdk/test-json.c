@@ -346,10 +346,31 @@ test_random_bytes(void)
     }
 }
 
+/* What is short as text and huge when it is read. */
+static void
+test_values(void)
+{
+    g_autoptr(GString) text = g_string_new("[");
+
+    for (guint i = 0; i < EB_JSON_MAX_VALUES - 2; i++)
+        g_string_append(text, "{},");
+    g_string_append(text, "{}]");
+    g_assert_true(eb_json_scan(text->str, text->len, NULL, NULL));
+    g_string_truncate(text, text->len - 1);
+    g_string_append(text, ",1]");
+    assert_refused(text->str, text->len, "json.values");
+    g_string_assign(text, "{\"a\":[");
+    for (guint i = 0; i < EB_JSON_MAX_VALUES; i++)
+        g_string_append(text, "0,");
+    g_string_append(text, "0]}");
+    assert_refused(text->str, text->len, "json.values");
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
+    g_test_add_func("/sdk/json/values", test_values);
     g_test_add_func("/sdk/json/accepts", test_accepts);
     g_test_add_func("/sdk/json/refuses-syntax", test_refuses_syntax);
     g_test_add_func("/sdk/json/refuses-bytes", test_refuses_bytes);
