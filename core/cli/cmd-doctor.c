@@ -8,6 +8,7 @@
 
 /* The checks that come with the program run whatever the configuration enables: it may be the thing that is broken. */
 #define OWN_CHECKS "doctor-checks"
+#define OWN_STORE "credentials"
 
 static void
 set(EbConfigSection *settings, const char *key, const char *value)
@@ -23,6 +24,8 @@ make_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     static const char *const BACKEND_KEYS[] = {"socket", "project", "pool", "image"};
     EbConfigSection *settings = eb_config_section_new("service");
     g_autoptr(EbConfigSection) backend = eb_config_get_plugin_section(config, eb_config_get_session(config)->backend);
+    g_autoptr(EbConfigSection) store = eb_config_get_plugin_section(config, OWN_STORE);
+    g_autofree char *file = eb_config_section_get_string(store, "file", NULL, NULL);
     GPtrArray *providers = eb_config_get_providers(config);
     g_autoptr(GPtrArray) needed = g_ptr_array_new();
     g_autofree char *daemon_dir = eb_provision_daemon_dir();
@@ -47,6 +50,7 @@ make_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     }
     eb_config_section_set(settings, "credentials.needed",
                           g_variant_new_strv((const char *const *)needed->pdata, needed->len), "doctor", 0);
+    set(settings, "credentials.file", file);
     set(settings, "config.problem", problem != NULL ? problem->message : NULL);
     if (paths == NULL)
         return settings;

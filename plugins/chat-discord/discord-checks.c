@@ -94,11 +94,15 @@ read_token(DiscordCheck *self, EbHost *host, EbConfigSection *settings, GError *
 {
     g_autofree char *state_dir = eb_config_section_get_string(settings, "state_dir", "/var/lib/errand-box", NULL);
     g_autofree char *own = g_build_filename(state_dir != NULL ? state_dir : "/var/lib/errand-box", "creds.env", NULL);
+    g_autofree char *named = eb_config_section_get_string(settings, "credentials.file", NULL, NULL);
     g_autofree char *key = eb_env_file_key_for_credential(self->token_name);
-    const char *const places[] = {own, "/etc/errand-box/creds.env"};
+    const char *const usual[] = {own, "/etc/errand-box/creds.env", NULL};
+    const char *const one[] = {named, NULL};
+    const char *const *places = named != NULL ? one : usual;
+    g_autofree char *list = g_strjoinv(" or ", (char **)places);
     g_autoptr(GError) first = NULL;
 
-    for (guint i = 0; i < G_N_ELEMENTS(places); i++) {
+    for (guint i = 0; places[i] != NULL; i++) {
         g_autoptr(GError) problem = NULL;
         EbSecret *token = read_token_from(host, places[i], key, self->token_name, &problem);
         if (token != NULL)
@@ -109,9 +113,8 @@ read_token(DiscordCheck *self, EbHost *host, EbConfigSection *settings, GError *
     if (first != NULL)
         g_propagate_error(error, g_steal_pointer(&first));
     else
-        eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.no-token",
-                     "no %s is stored in %s or %s: errand-box creds set %s", self->token_name, places[0], places[1],
-                     self->token_name);
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "discord.no-token", "no %s is stored in %s: errand-box creds set %s",
+                     self->token_name, list, self->token_name);
     return NULL;
 }
 

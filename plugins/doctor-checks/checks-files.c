@@ -77,7 +77,8 @@ static EbCheckResult *
 check_credentials(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     g_autofree char *state_dir = dc_setting(settings, "state_dir", "/var/lib/errand-box");
-    g_autofree char *path = g_build_filename(state_dir, "creds.env", NULL);
+    g_autofree char *own = g_build_filename(state_dir, "creds.env", NULL);
+    g_autofree char *path = dc_setting(settings, "credentials.file", own);
     g_auto(GStrv) needed = eb_config_section_get_strings(settings, "credentials.needed", NULL);
     g_autoptr(GError) error = NULL;
     gsize length = 0;

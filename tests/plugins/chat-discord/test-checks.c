@@ -79,6 +79,16 @@ test_skipped(void)
         if (i == 0)
             g_assert_nonnull(strstr(empty->observed, "no chat-token is stored"));
     }
+    /* [plugin.credentials] file names the one place. */
+    g_autoptr(EbConfigSection) elsewhere = settings_new();
+    eb_config_section_set(elsewhere, "credentials.file", g_variant_new_string("/srv/own.env"), "test", 0);
+    g_autoptr(EbCheckResult) absent = eb_doctor_check_run(checks->pdata[0], host, elsewhere, NULL);
+    g_assert_cmpint(absent->status, ==, EB_CHECK_FAIL);
+    g_assert_nonnull(strstr(absent->observed, "is stored in /srv/own.env: errand-box creds set chat-token"));
+    g_autofree char *own = g_build_filename(tree, "srv/own.env", NULL);
+    eb_test_write_file(own, "ERRAND_CHAT_TOKEN=mock-token\n");
+    g_autoptr(EbCheckResult) there = eb_doctor_check_run(checks->pdata[0], host, elsewhere, NULL);
+    g_assert_null(strstr(there->observed, "is stored"));
     /* A token, and a Discord that gives no answers. */
     eb_test_write_file(creds, "ERRAND_CHAT_TOKEN=mock-token\n");
     for (guint i = 0; i < 4; i++) {
