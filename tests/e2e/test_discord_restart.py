@@ -104,6 +104,7 @@ class Middle(unittest.TestCase):
         self.assertEqual(idle.count("away-[123]"), 3, idle.describe())
         away = self.threads["away"]
         self.assertEqual(away.settled(away.id), CHECK)
+        away.wait(r"done \|")  # what is said may be later than the reaction
         self.assertEqual(away.count("heard of it"), 1, away.describe())
 
     def begun_once(self):
@@ -141,6 +142,7 @@ class Middle(unittest.TestCase):
     def broken_off(self, name):
         thread = self.threads[name]
         self.assertEqual(thread.settled(thread.id), self.broken, thread.describe())
+        thread.wait("in the middle of this")
         self.assertEqual(thread.count("in the middle of this"), 1, thread.describe())
 
     def tool_broken_off(self):
@@ -191,6 +193,7 @@ class Middle(unittest.TestCase):
         for name in ("asked", "tool", "text", "diff"):
             thread = self.threads[name]
             self.assertEqual(self.carried_on(name), CHECK, thread.describe())
+            thread.wait(r"done \|")
         self.assertEqual((self.file("tool", "ran.txt"), self.file("asked", "a.txt"), self.file("diff", "d.txt")), ("ran\n", "yes", "line"))
         for name in ("text", "diff"):
             said = " ".join(text for text in self.threads[name].texts() if text.startswith("w"))
