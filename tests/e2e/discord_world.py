@@ -109,13 +109,15 @@ class Chat:
         given = self.discord.call("command", name=name, channel=channel, user=user, options=options)["id"]
         return self.discord.wait("interactions", id=given, answered=True, seconds=STEP)[0]
 
-    def manners(self):
-        """What the bot did that it must not do, one line each."""
+    def manners(self, lost_answers=0):
+        """What the bot did that it must not do, one line each. Each answer that is lost takes its rate limit headers
+        along, so after it one request may come too soon."""
         stats = self.discord.call("stats")
         wrong = [f"violation {row['rule']}: {row['detail']}" for row in self.discord.items("violations")]
         wrong += [f"told {row['users']} {row['roles']} {row['everyone']}: {row['content']}" for row in self.discord.items("pings")
                   if row["everyone"] or row["roles"] or set(row["users"]) - {ALICE, BOB} or row["edit"]]
-        wrong += [f"{name}: {stats[name]}" for name in ("limited", "identified_too_soon", "heartbeat_timeouts") if stats[name]]
+        wrong += [f"{name}: {stats[name]}" for name in ("identified_too_soon", "heartbeat_timeouts") if stats[name]]
+        wrong += [f"limited: {stats['limited']}"] if stats["limited"] > lost_answers else []
         return wrong
 
 
