@@ -7,6 +7,7 @@
 static gboolean
 check_plugins(EbCli *cli, GError **error)
 {
+    eb_cli_tell_failures(cli);
     EbPluginRegistry *registry = eb_cli_get_registry(cli, NULL, NULL, NULL, error);
     GPtrArray *records = registry != NULL ? eb_plugin_registry_get_records(registry) : NULL;
     g_autoptr(GString) problems = g_string_new(NULL);
@@ -15,7 +16,11 @@ check_plugins(EbCli *cli, GError **error)
         return FALSE;
     for (guint i = 0; i < records->len; i++) {
         const EbPluginRecord *record = records->pdata[i];
-        if (record->state == EB_PLUGIN_STATE_FAILED && g_error_matches(record->error, EB_ERROR, EB_ERROR_CONFIG))
+        if (record->state != EB_PLUGIN_STATE_FAILED)
+            continue;
+        if (!g_error_matches(record->error, EB_ERROR, EB_ERROR_CONFIG))
+            eb_warning("plugin %s is not used: %s", record->name, record->error->message);
+        else
             g_string_append_printf(problems, "%s%s", problems->len > 0 ? "\n" : "", record->error->message);
     }
     if (problems->len == 0)

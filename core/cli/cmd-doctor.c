@@ -99,6 +99,7 @@ open_plugins(EbConfig *config, EbPaths *paths)
                                                         eb_paths_is_uninstalled(paths));
     GPtrArray *records;
 
+    eb_plugin_registry_tell_failures(registry);
     eb_plugin_registry_load_dir(registry, eb_paths_get_plugin_dir(paths), (const char *const *)enabled, ONLY,
                                 plugin_section, config);
     records = eb_plugin_registry_get_records(registry);

@@ -98,6 +98,7 @@ eb_cmd_plugin(EbCli *cli, int argc, char **argv)
 
     if (strcmp(verb, "check") == 0)
         return check(cli, eb_cli_args_operands(args)[0]);
+    eb_cli_tell_failures(cli);
     EbPluginRegistry *registry = eb_cli_get_registry(cli, NULL, NULL, NULL, &error);
     if (registry == NULL)
         return eb_cli_fail(cli, "plugins cannot be listed", error);

@@ -10,6 +10,7 @@ struct _EbCli {
     EbConfig *config;           /* (owned) (nullable) */
     GError *config_problem;     /* (owned) (nullable): why there is no config */
     EbPluginRegistry *registry; /* (owned) (nullable) */
+    gboolean tells_failures;    /* the command tells of plugins that fail to load */
 };
 
 void eb_cli_clear(EbCli *cli);

@@ -126,6 +126,12 @@ enabled_plugins(EbConfig *config, const char *dir)
     return (char **)g_ptr_array_free(g_steal_pointer(&names), FALSE);
 }
 
+void
+eb_cli_tell_failures(EbCli *cli)
+{
+    cli->tells_failures = TRUE;
+}
+
 EbPluginRegistry *
 eb_cli_get_registry(EbCli *cli, const char *const *only, EbSectionLookup sections, gpointer user_data, GError **error)
 {
@@ -137,6 +143,8 @@ eb_cli_get_registry(EbCli *cli, const char *const *only, EbSectionLookup section
         return NULL;
     cli->registry = eb_plugin_registry_new(eb_config_get_account(config), eb_config_get_state_dir(config),
                                            eb_paths_is_uninstalled(paths));
+    if (cli->tells_failures)
+        eb_plugin_registry_tell_failures(cli->registry);
     g_auto(GStrv) enabled = enabled_plugins(config, eb_paths_get_plugin_dir(paths));
     eb_plugin_registry_load_dir(cli->registry, eb_paths_get_plugin_dir(paths), (const char *const *)enabled, only,
                                 sections != NULL ? sections : configured_section,

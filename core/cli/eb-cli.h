@@ -46,6 +46,8 @@ EbConfig *eb_cli_get_config(EbCli *cli, GError **error);
 /** eb_cli_get_config_or_default: (transfer none): for doctor and setup, which run with a broken configuration too:
  *  built-in defaults then, and the error in @problem. @problem: (out) (optional) (transfer full) (nullable) */
 EbConfig *eb_cli_get_config_or_default(EbCli *cli, GError **problem);
+/** eb_cli_tell_failures: before eb_cli_get_registry(): the command itself tells of plugins that fail to load. */
+void eb_cli_tell_failures(EbCli *cli);
 /**
  * eb_cli_get_registry:
  * @only: (nullable) (array zero-terminated=1): extension points ("doctor-check", "chat-transport:console") to open

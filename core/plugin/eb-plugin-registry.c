@@ -20,6 +20,7 @@ struct _EbPluginRegistry {
     EbCredentialLookup lookup;
     gpointer lookup_data; /* (unowned) */
     gboolean dev;
+    gboolean told; /* whoever loads tells of failures */
 };
 
 G_DEFINE_FINAL_TYPE(EbPluginRegistry, eb_plugin_registry, G_TYPE_OBJECT)
@@ -88,6 +89,7 @@ void
 eb_plugin_registry_tell_failures(EbPluginRegistry *self)
 {
     g_return_if_fail(EB_IS_PLUGIN_REGISTRY(self));
+    self->told = TRUE;
     for (guint i = 0; i < self->records->len; i++)
         ((EbPluginRecord *)self->records->pdata[i])->told = TRUE;
 }
@@ -240,6 +242,7 @@ add_folder(EbPluginRegistry *self, const char *dir, const char *name, LoadPlan *
     g_autoptr(EbPluginManifest) manifest = NULL;
     g_autoptr(GError) error = NULL;
     EbPluginRecord *record = record_new(dir, name);
+    record->told = self->told;
 
     if (!g_file_test(path, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK) &&
         !g_file_test(record->path, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK)) {
@@ -400,6 +403,7 @@ add_missing(EbPluginRegistry *self, const char *dir, const char *const *enabled)
         if (find_record(self, *enabled) != NULL || self->records->len >= EB_PLUGIN_REGISTRY_MAX)
             continue;
         record = record_new(dir, *enabled);
+        record->told = self->told;
         eb_plugin_record_fail(record, eb_error_new(EB_ERROR_NOT_FOUND, "plugin.missing",
                                                    "plugin %s is enabled and not in %s", *enabled, dir));
         g_ptr_array_add(self->records, record);

@@ -71,8 +71,9 @@ void eb_plugin_record_free(EbPluginRecord *record);
  */
 void eb_plugin_registry_start_async(EbPluginRegistry *self, guint deadline_ms, GCancellable *cancellable,
                                     GAsyncReadyCallback callback, gpointer user_data);
-/** eb_plugin_registry_tell_failures: the caller tells of plugins that fail to start or stop, from their records: such a
- *  failure is logged as information, not as a warning. For commands that end with it. Call it after loading. */
+/** eb_plugin_registry_tell_failures: the caller tells of plugins that fail to start or stop from here on, from their records: such a
+ *  failure is logged as information, not as a warning. For commands that end with it. Called before loading, it is for
+ *  those that fail to load as well. */
 void eb_plugin_registry_tell_failures(EbPluginRegistry *self);
 /** eb_plugin_registry_start_finish: TRUE also when single plugins failed (see their records). */
 gboolean eb_plugin_registry_start_finish(EbPluginRegistry *self, GAsyncResult *result, GError **error);

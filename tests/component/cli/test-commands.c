@@ -102,6 +102,22 @@ test_config(Fixture *fixture, gconstpointer data)
     g_assert_nonnull(eb_json_get_object(parse(&schema, &node), "properties"));
 }
 
+/* What a plugin says of its own table is said once. */
+static void
+test_bad_plugin_table(Fixture *fixture, gconstpointer data)
+{
+    eb_test_write_file(fixture->config, "[plugin.chat-console]\ncolour = true\n");
+    g_auto(EbTestRun) check = eb_test_run_program(fixture->config, NULL, "config check");
+    g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "plugin list");
+
+    g_assert_cmpint(check.code, ==, 2);
+    assert_one_line(&check);
+    g_assert_nonnull(strstr(check.err, ":2: unknown key plugin.chat-console.colour (did you mean color?)"));
+    g_assert_cmpint(list.code, ==, 0);
+    g_assert_cmpstr(list.err, ==, "");
+    g_assert_nonnull(strstr(list.out, "unknown key plugin.chat-console.colour"));
+}
+
 static void
 test_bad_config(Fixture *fixture, gconstpointer data)
 {
@@ -373,6 +389,7 @@ main(int argc, char **argv)
     ADD("usage", test_usage);
     ADD("config", test_config);
     ADD("bad-config", test_bad_config);
+    ADD("bad-plugin-table", test_bad_plugin_table);
     ADD("plugins", test_plugins);
     ADD("creds", test_creds);
     ADD("creds-import", test_creds_import);
