@@ -34,15 +34,6 @@ row_free(gpointer data)
     eb_question_row_free(data);
 }
 
-static void
-bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-    if (text == NULL)
-        sqlite3_bind_null(statement, index);
-    else
-        sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
-}
-
 /* --- adding --- */
 
 static gpointer
@@ -60,7 +51,7 @@ add_in_store(sqlite3 *db, gpointer data, GError **error)
                                  row->body,   row->digest,     eb_question_state_to_string(row->state),
                                  row->answer, row->answered_by};
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
-        bind_text(statement, (int)i + 1, texts[i]);
+        eb_store_bind_text(statement, (int)i + 1, texts[i]);
     sqlite3_bind_int64(statement, 9, row->asked_ms);
     sqlite3_bind_int64(statement, 10, row->expires_ms);
     eb_store_step_done(statement, error);
@@ -116,11 +107,11 @@ move_in_store(sqlite3 *db, gpointer data, GError **error)
                          error);
     if (statement == NULL)
         return NULL;
-    bind_text(statement, 1, change->id);
-    bind_text(statement, 2, eb_question_state_to_string(change->from));
-    bind_text(statement, 3, eb_question_state_to_string(change->to));
-    bind_text(statement, 4, change->answer);
-    bind_text(statement, 5, change->answered_by);
+    eb_store_bind_text(statement, 1, change->id);
+    eb_store_bind_text(statement, 2, eb_question_state_to_string(change->from));
+    eb_store_bind_text(statement, 3, eb_question_state_to_string(change->to));
+    eb_store_bind_text(statement, 4, change->answer);
+    eb_store_bind_text(statement, 5, change->answered_by);
     if (!eb_store_step_done(statement, error))
         return NULL;
     return GINT_TO_POINTER(sqlite3_changes(db));
@@ -172,8 +163,9 @@ end_in_store(sqlite3 *db, gpointer data, GError **error)
         error);
     if (statement == NULL)
         return NULL;
-    bind_text(statement, 1, change->id);
-    bind_text(statement, 2, change->message != NULL ? change->message : eb_question_state_to_string(change->to));
+    eb_store_bind_text(statement, 1, change->id);
+    eb_store_bind_text(statement, 2,
+                       change->message != NULL ? change->message : eb_question_state_to_string(change->to));
     eb_store_step_done(statement, error);
     return NULL;
 }

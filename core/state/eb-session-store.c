@@ -99,15 +99,6 @@ record_free(gpointer data)
     eb_session_record_unref(data);
 }
 
-static void
-bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-    if (text == NULL)
-        sqlite3_bind_null(statement, index);
-    else
-        sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
-}
-
 /* (nullable): NULL when there are none */
 static char *
 join_guests(GPtrArray *guests)
@@ -134,13 +125,13 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
                                  record->provider, record->agent_session, record->transport, record->thread,
                                  record->owner,    record->state,         record->instance,  record->run};
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
-        bind_text(statement, (int)i + 1, texts[i]);
+        eb_store_bind_text(statement, (int)i + 1, texts[i]);
     sqlite3_bind_int64(statement, 13, record->started_ms);
     sqlite3_bind_int64(statement, 14, record->last_activity_ms);
     sqlite3_bind_int64(statement, 15, record->turns);
-    bind_text(statement, 16, record->end_reason);
+    eb_store_bind_text(statement, 16, record->end_reason);
     g_autofree char *guests = join_guests(record->guests);
-    bind_text(statement, 17, guests);
+    eb_store_bind_text(statement, 17, guests);
     eb_store_step_done(statement, error);
     return NULL;
 }
@@ -164,7 +155,7 @@ remove_in_store(sqlite3 *db, gpointer data, GError **error)
         g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, statements[i], error);
         if (statement == NULL)
             return NULL;
-        bind_text(statement, 1, data);
+        eb_store_bind_text(statement, 1, data);
         if (!eb_store_step_done(statement, error))
             return NULL;
     }
@@ -254,7 +245,7 @@ settle_rows(sqlite3 *db, const char *reason, GError **error)
         if (statement == NULL)
             return FALSE;
         if (sqlite3_bind_parameter_count(statement) > 0)
-            bind_text(statement, 1, reason);
+            eb_store_bind_text(statement, 1, reason);
         if (!eb_store_step_done(statement, error))
             return FALSE;
     }

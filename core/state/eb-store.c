@@ -100,6 +100,12 @@ eb_store_prepare(sqlite3 *db, const char *sql, GError **error)
     return statement;
 }
 
+void
+eb_store_bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+    sqlite3_bind_text(statement, index, text, -1, SQLITE_TRANSIENT);
+}
+
 gboolean
 eb_store_step_done(sqlite3_stmt *statement, GError **error)
 {

@@ -53,6 +53,8 @@ void eb_store_close(EbStore *self);
 void eb_store_set_error(GError **error, sqlite3 *db, const char *what);
 /** eb_store_prepare: (transfer full) (nullable) */
 sqlite3_stmt *eb_store_prepare(sqlite3 *db, const char *sql, GError **error);
+/** eb_store_bind_text: @text: (nullable): NULL for NULL; copied */
+void eb_store_bind_text(sqlite3_stmt *statement, int index, const char *text);
 /** eb_store_step_done: for statements without rows. */
 gboolean eb_store_step_done(sqlite3_stmt *statement, GError **error);
 /** EbStoreRowFunc: (transfer full): what one row is. */

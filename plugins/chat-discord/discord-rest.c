@@ -365,7 +365,7 @@ send_item(DiscordRest *self, Item *item)
         g_auto(EbSecretView) view = eb_secret_view(self->token);
         g_autofree char *header = g_strconcat("Bot ", view.bytes, NULL);
         soup_message_headers_replace(soup_message_get_request_headers(item->message), "Authorization", header);
-        memset(header, 0, strlen(header));
+        explicit_bzero(header, strlen(header));
     }
     gsize length = item->body != NULL ? g_bytes_get_size(item->body) : 0;
     guint timeout_ms = TIMEOUT_MS + (guint)(length * 1000 / SLOWEST_BYTES_PER_S);
