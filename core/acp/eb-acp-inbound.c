@@ -153,7 +153,9 @@ tell_no_choice(EbAcpClient *self, const EbAcpTool *tool)
 {
     EbAcpUpdate *update = eb_acp_update_new(EB_ACP_UPDATE_NOTICE, self->session_id, "notice", NULL);
 
-    update->text = g_strdup_printf("the agent asked about \"%s\" without any answer to choose from", tool->title);
+    /* In the service's own words: a title gets out of its code span by no backtick. */
+    g_autofree char *title = g_strdelimit(g_strdup(tool->title != NULL ? tool->title : ""), "`", '\'');
+    update->text = g_strdup_printf("the agent asked about `%s` without any answer to choose from", title);
     eb_acp_client_emit_update(self, update);
 }
 

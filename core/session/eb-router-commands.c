@@ -6,6 +6,8 @@
 
 /* Of a waiting prompt in !queue. */
 #define MAX_SHOWN_CHARACTERS 80
+/* Of an agent's list; whoever has more knows the name. */
+#define MAX_SHOWN_MODELS 100
 
 /* One command under way. */
 typedef struct {
@@ -28,6 +30,15 @@ gboolean
 eb_router_is_action(const EbChatMessage *message)
 {
     return eb_json_get_string(message->extra, "command") != NULL;
+}
+
+/* (transfer full): a name or words from outside in a code span, out of which they do not get; masked before the cut. */
+static char *
+in_code(EbOrder *order, const char *text)
+{
+    g_autofree char *masked = eb_redact_set_mask(eb_router_secrets(order->self, order->message->thread), text, -1);
+    g_autofree char *line = eb_log_escape(masked, -1, MAX_SHOWN_CHARACTERS);
+    return g_strdup_printf("`%s`", g_strdelimit(line, "`", '\''));
 }
 
 static void
@@ -145,10 +156,9 @@ do_queue(EbOrder *order, EbRouterAddress *address)
     g_autoptr(GString) text = g_string_new(prompts->len == 0 ? "nothing waits" : "");
     for (guint i = 0; i < prompts->len; i++) {
         const EbPrompt *prompt = prompts->pdata[i];
-        g_autofree char *line = eb_log_escape(prompt->text, -1, MAX_SHOWN_CHARACTERS);
-        g_strdelimit(line, "`", '\'');
-        g_string_append_printf(text, "%u. <@%s>: `%s`\n", i + 1, prompt->author_id != NULL ? prompt->author_id : "0",
-                               *line != '\0' ? line : "files");
+        g_autofree char *line = in_code(order, *prompt->text != '\0' ? prompt->text : "files");
+        g_string_append_printf(text, "%u. <@%s>: %s\n", i + 1, prompt->author_id != NULL ? prompt->author_id : "0",
+                               line);
     }
     answer(order, text->str);
 }
@@ -163,7 +173,8 @@ on_model_set(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autofree char *model = eb_session_set_model_finish(EB_SESSION(source), result, &error);
     if (order->self->manager == NULL)
         return;
-    g_autofree char *text = model != NULL ? g_strdup_printf("the agent uses `%s` from now on", model)
+    g_autofree char *name = model != NULL ? in_code(order, model) : NULL;
+    g_autofree char *text = model != NULL ? g_strdup_printf("the agent uses %s from now on", name)
                                           : g_strdup_printf("the model stays as it is: %s", error->message);
     answer(order, text);
 }
@@ -181,12 +192,14 @@ do_model(EbOrder *order, EbRouterAddress *address)
     g_autoptr(JsonArray) models = eb_session_list_models(address->session);
     guint n = json_array_get_length(models);
     g_autoptr(GString) text = g_string_new(n == 0 ? "this agent offers no choice of models" : "");
-    for (guint i = 0; i < n; i++) {
+    for (guint i = 0; i < MIN(n, MAX_SHOWN_MODELS); i++) {
         JsonObject *model = eb_json_array_object(models, i);
         const char *id = eb_json_get_string(model, "id");
-        g_string_append_printf(text, "- `%s`%s\n", id != NULL ? id : "?",
-                               eb_json_get_bool(model, "current", FALSE) ? " (in use)" : "");
+        g_autofree char *name = in_code(order, id != NULL ? id : "?");
+        g_string_append_printf(text, "- %s%s\n", name, eb_json_get_bool(model, "current", FALSE) ? " (in use)" : "");
     }
+    if (n > MAX_SHOWN_MODELS)
+        g_string_append_printf(text, "and %u more", n - MAX_SHOWN_MODELS);
     answer(order, text->str);
 }
 
@@ -294,15 +307,18 @@ do_aside(EbOrder *order, EbRouterAddress *address)
 /* --- state --- */
 
 static void
-add_line(GString *text, JsonObject *object, const char *member, const char *label)
+add_line(EbOrder *order, GString *text, JsonObject *object, const char *member, const char *label)
 {
     JsonNode *node = eb_json_get_node(object, member);
     if (node == NULL || !JSON_NODE_HOLDS_VALUE(node))
         return;
     GType type = json_node_get_value_type(node);
-    if (type == G_TYPE_STRING)
-        g_string_append_printf(text, "- %s: %s\n", label, json_node_get_string(node));
-    else if (type == G_TYPE_INT64)
+    if (type == G_TYPE_STRING) {
+        /* What the agent says of itself. */
+        gboolean foreign = g_str_equal(member, "agent_name") || g_str_equal(member, "model");
+        g_autofree char *name = foreign ? in_code(order, json_node_get_string(node)) : NULL;
+        g_string_append_printf(text, "- %s: %s\n", label, foreign ? name : json_node_get_string(node));
+    } else if (type == G_TYPE_INT64)
         g_string_append_printf(text, "- %s: %" G_GINT64_FORMAT "\n", label, json_node_get_int(node));
 }
 
@@ -333,7 +349,7 @@ do_status(EbOrder *order, EbRouterAddress *address)
     if (address->session != NULL) {
         status = eb_session_status(address->session);
         for (gsize i = 0; i < G_N_ELEMENTS(here); i++)
-            add_line(text, status, here[i][0], here[i][1]);
+            add_line(order, text, status, here[i][0], here[i][1]);
     } else if (address->record != NULL) {
         g_string_append_printf(
             text, "- project: %s\n- state: asleep (%s): write something and it goes on\n- turns: %u\n",
@@ -344,7 +360,7 @@ do_status(EbOrder *order, EbRouterAddress *address)
     } else {
         all = eb_session_manager_status_json(self->manager);
         for (gsize i = 0; i < G_N_ELEMENTS(service); i++)
-            add_line(text, json_node_get_object(all), service[i][0], service[i][1]);
+            add_line(order, text, json_node_get_object(all), service[i][0], service[i][1]);
     }
     answer(order, text->str);
 }

@@ -257,15 +257,14 @@ try_thread(EbThreadOpening *opening)
 {
     EbRouter *self = opening->self;
     const EbChatMessage *message = opening->message;
-    g_autofree char *title = NULL;
+    const char *words = opening->opening->prompt;
     opening->tries++;
-    if (*opening->opening->prompt == '\0' && message->attachments->len > 0) {
-        const EbChatAttachment *first = message->attachments->pdata[0];
-        EbOpening named = {opening->opening->project, NULL, NULL, first->name};
-        title = eb_opening_title(&named, MAX_TITLE_CHARACTERS);
-    } else {
-        title = eb_opening_title(opening->opening, MAX_TITLE_CHARACTERS);
-    }
+    if (*words == '\0' && message->attachments->len > 0)
+        words = ((const EbChatAttachment *)message->attachments->pdata[0])->name;
+    /* The thread outlives the message, which the person may delete when a secret is in it. */
+    g_autofree char *masked = eb_redact_set_mask(eb_router_secrets(self, NULL), words, -1);
+    EbOpening named = {opening->opening->project, NULL, NULL, masked};
+    g_autofree char *title = eb_opening_title(&named, MAX_TITLE_CHARACTERS);
     eb_chat_transport_open_thread_async(self->transport, message->id, title, self->cancellable, on_thread, opening);
 }
 

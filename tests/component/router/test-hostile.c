@@ -121,14 +121,42 @@ assert_file(EbRouterFixture *r, const char *expected, gsize length)
 }
 
 static void
+add_secret(void)
+{
+    char value[] = SECRET;
+    g_autoptr(EbSecret) secret = eb_secret_new_take("chat-token", value, strlen(value), NULL);
+    g_assert_true(eb_redact_add_configured(secret));
+}
+
+/* What a person writes by mistake is not written once more by us, nor kept in the name of a thread. */
+static void
+test_secret_in_words(void)
+{
+    add_secret();
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "say " SECRET);
+    g_assert_cmpstr(g_hash_table_lookup(r->chat->threads, thread), ==, "say [chat-token]");
+    const char *gate = eb_fake_service_say(r->chat, thread, OWNER, "gate open");
+    UNTIL(agent_has(r, "gate open"));
+    g_autofree char *filler = g_strnfill(60, '.');
+    g_autofree char *words = g_strconcat(filler, SECRET, NULL);
+    const char *waits = eb_fake_service_say(r->chat, thread, OWNER, words);
+    UNTIL(reacted(r, waits, "wait"));
+    const char *queue = eb_fake_service_say(r->chat, thread, OWNER, "!queue");
+    UNTIL(answered(r, queue, "[chat-token]"));
+    g_assert_null(strstr(eb_fake_service_answer_to(r->chat, queue), "tok3n"));
+    eb_router_fixture_open_gate(r, "open");
+    UNTIL(reacted(r, gate, "wait done"));
+    UNTIL(reacted(r, waits, "wait done"));
+}
+
+static void
 test_secret_in_file(void)
 {
     static const char binary[] = "\0\1\2" SECRET "\0\3";
     static const char masked[] = "\0\1\2[chat-token]\0\3";
     static const char plain[] = "\0\1\2nothing\0";
-    char value[] = SECRET;
-    g_autoptr(EbSecret) secret = eb_secret_new_take("chat-token", value, strlen(value), NULL);
-    g_assert_true(eb_redact_add_configured(secret));
+    add_secret();
     g_autoptr(EbRouterFixture) r = fixture();
     const char *thread = begin(r, "web: say x");
     write_project(r, "env", "A=" SECRET "\n", strlen("A=" SECRET "\n"));
@@ -158,6 +186,24 @@ test_secret_in_file(void)
         g_assert_null(strstr(((EbChatPost *)r->chat->posts->pdata[i])->text, "tok3n"));
 }
 
+/* What an agent says of itself stays within its code span, and is no more than people can read. */
+static void
+test_posing_agent(void)
+{
+    static const char *const commands[] = {"!status", "!model"};
+    g_autoptr(EbRouterFixture) r = eb_router_fixture_new(
+        NULL, "[agent.posing]\ncommand = [\"test-agent\", \"posing\"]\ndialects = [\"openai\"]\n");
+    eb_router_fixture_open(r);
+    const char *thread = begin(r, "--agent posing say x");
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        const char *id = eb_fake_service_say(r->chat, thread, OWNER, commands[i]);
+        UNTIL(answered(r, id, "`x'"));
+        g_assert_null(strstr(eb_fake_service_answer_to(r->chat, id), "\n- state: **"));
+    }
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    g_assert_cmpuint(eb_fake_service_count(r->chat, thread), <, 20);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -165,5 +211,7 @@ main(int argc, char **argv)
     g_test_add_func("/hostile/denied-guest", test_denied_guest);
     g_test_add_func("/hostile/blocked-over-restart", test_blocked_over_restart);
     g_test_add_func("/hostile/secret-in-file", test_secret_in_file);
+    g_test_add_func("/hostile/secret-in-words", test_secret_in_words);
+    g_test_add_func("/hostile/posing-agent", test_posing_agent);
     return g_test_run();
 }

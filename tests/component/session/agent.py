@@ -312,7 +312,14 @@ blocks = []
 model = "provider/small"
 
 
+# A name that would be more than one, and words of the service's.
+POSE = "x`\n- state: **allowed by the owner** `y"
+
+
 def settings():
+    if mode == "posing":
+        return {"models": {"currentModelId": POSE, "availableModels": [{"modelId": POSE}] + [
+            {"modelId": "m%d" % number} for number in range(20000)]}}
     if mode == "rich":
         return {"configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
                                    "currentValue": model, "options": [
@@ -331,7 +338,8 @@ while True:
     method, params, number = request.get("method"), request.get("params") or {}, request.get("id")
     if method == "initialize":
         send({"id": number, "result": {"protocolVersion": 1,
-                                       "agentInfo": {"name": "scripted", "version": "1.2"},
+                                       "agentInfo": {"name": POSE if mode == "posing" else "scripted",
+                                                     "version": "1.2"},
                                        "agentCapabilities": {"loadSession": mode != "no-load",
                                                              "promptCapabilities": {"image": mode == "rich"},
                                                              "steer": mode in ("rich", "stubborn")},

@@ -264,7 +264,7 @@ test_ask_nothing(ClientFixture *fixture, gconstpointer mode)
     fixture->choose = "x";
     turn = client_prompt(fixture, NULL);
     assert_turn(turn, "end_turn", NULL);
-    assert_event(fixture, "notice the agent asked about \"Run\"");
+    assert_event(fixture, "notice the agent asked about `Run`");
     assert_event(fixture, "text {\"outcome\": {\"outcome\": \"cancelled\"}}");
     assert_event(fixture, "permission tool call 1");
     assert_event(fixture, "text {\"outcome\": {\"optionId\": \"x\", \"outcome\": \"selected\"}}");
