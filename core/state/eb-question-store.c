@@ -36,6 +36,17 @@ row_free(gpointer data)
 
 /* --- adding --- */
 
+static void
+prune(sqlite3 *db, GError **error)
+{
+    g_autoptr(sqlite3_stmt) statement =
+        eb_store_prepare(db, "DELETE FROM question WHERE rowid <= ? AND state NOT IN ('open', 'answered')", error);
+    if (statement == NULL)
+        return;
+    sqlite3_bind_int64(statement, 1, sqlite3_last_insert_rowid(db) - EB_QUESTION_STORE_MAX_OVER);
+    eb_store_step_done(statement, error);
+}
+
 static gpointer
 add_in_store(sqlite3 *db, gpointer data, GError **error)
 {
@@ -54,14 +65,15 @@ add_in_store(sqlite3 *db, gpointer data, GError **error)
         eb_store_bind_text(statement, (int)i + 1, texts[i]);
     sqlite3_bind_int64(statement, 9, row->asked_ms);
     sqlite3_bind_int64(statement, 10, row->expires_ms);
-    eb_store_step_done(statement, error);
+    if (eb_store_step_done(statement, error))
+        prune(db, error);
     return NULL;
 }
 
 void
 eb_question_store_add_async(EbStore *store, EbQuestionRow *row, GAsyncReadyCallback callback, gpointer user_data)
 {
-    eb_store_run_async(store, FALSE, add_in_store, row, row_free, NULL, NULL, callback, user_data);
+    eb_store_run_async(store, TRUE, add_in_store, row, row_free, NULL, NULL, callback, user_data);
 }
 
 gboolean

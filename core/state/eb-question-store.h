@@ -9,6 +9,9 @@ G_BEGIN_DECLS
 #define EB_QUESTION_STORE_MAX 200
 /** EB_QUESTION_STORE_KEEP_MS: how long a row is kept after its time, for whoever wonders what was decided. */
 #define EB_QUESTION_STORE_KEEP_MS ((gint64)7 * 24 * 3600 * 1000)
+/** EB_QUESTION_STORE_MAX_OVER: rows since which one that is over is not kept any longer: an agent may ask and take back
+ *  all day, with 64 KiB each time. */
+#define EB_QUESTION_STORE_MAX_OVER 1000
 
 /** EbQuestionState: open -> answered -> applied, or from the first two to expired or closed. */
 typedef enum {

@@ -67,6 +67,42 @@ load(EbStore *store)
     return rows;
 }
 
+static guint
+count_rows(const char *path)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_prepare_v2(db, "SELECT count(*) FROM question", -1, &statement, NULL), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_step(statement), ==, SQLITE_ROW);
+    guint rows = (guint)sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return rows;
+}
+
+/* An agent that asks and takes back for ever fills no disk; what is open stays, however old. */
+static void
+test_bound(void)
+{
+    g_autofree char *dir = eb_test_temp_dir("question-store");
+    g_autofree char *path = g_build_filename(dir, "state.db", NULL);
+    gint64 now_ms = g_get_real_time() / 1000;
+    EbStore *store = open_store(path);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(add(store, new_row("open", now_ms), &error));
+    for (guint i = 0; i < EB_QUESTION_STORE_MAX_OVER + 200; i++) {
+        g_autofree char *id = g_strdup_printf("back-%u", i);
+        g_assert_true(add(store, new_row(id, now_ms), &error));
+        eb_question_store_end(store, id, EB_QUESTION_CLOSED);
+    }
+    g_autoptr(GPtrArray) open = load(store);
+    g_assert_cmpuint(open->len, ==, 1);
+    g_assert_cmpstr(((EbQuestionRow *)open->pdata[0])->id, ==, "open");
+    g_assert_cmpuint(count_rows(path), ==, EB_QUESTION_STORE_MAX_OVER + 1);
+    close_store(store);
+}
+
 static void
 test_life(void)
 {
@@ -181,6 +217,7 @@ int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
+    g_test_add_func("/question-store/bound", test_bound);
     g_test_add_func("/question-store/life", test_life);
     g_test_add_func("/question-store/bounds", test_bounds);
     g_test_add_func("/question-store/guests", test_guests);
