@@ -204,6 +204,39 @@ test_posing_agent(void)
     g_assert_cmpuint(eb_fake_service_count(r->chat, thread), <, 20);
 }
 
+static guint64
+resident_kib(void)
+{
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    const char *line = strstr(text, "VmRSS:");
+    return line != NULL ? g_ascii_strtoull(line + strcspn(line, "0123456789"), NULL, 10) : 0;
+}
+
+/* An agent that does all of it too often: the service stays small, and the thread readable. */
+static void
+test_storm(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture();
+    guint64 before_kib = resident_kib();
+    const char *thread = eb_fake_service_say(r->chat, NULL, OWNER, "storm");
+    guint most = 0;
+    guint64 most_kib = 0;
+    while (!reacted(r, thread, "wait done")) {
+        most = MAX(most, r->chat->asking->len);
+        most_kib = MAX(most_kib, resident_kib());
+        g_main_context_iteration(NULL, TRUE);
+    }
+    g_assert_cmpuint(most, <=, 64);
+    g_assert_cmpuint(r->chat->asking->len, ==, 0);
+    g_assert_cmpuint(eb_fake_service_count(r->chat, thread), <, 3000);
+    g_test_message("%" G_GUINT64_FORMAT " KiB more", most_kib - MIN(before_kib, most_kib));
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what was freed */
+    g_assert_cmpuint(most_kib, <, before_kib + 192 * 1024);
+#endif
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -213,5 +246,6 @@ main(int argc, char **argv)
     g_test_add_func("/hostile/secret-in-file", test_secret_in_file);
     g_test_add_func("/hostile/secret-in-words", test_secret_in_words);
     g_test_add_func("/hostile/posing-agent", test_posing_agent);
+    g_test_add_func("/hostile/storm", test_storm);
     return g_test_run();
 }

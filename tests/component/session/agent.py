@@ -219,6 +219,28 @@ def flood(session):
     return "end_turn"
 
 
+def storm(session):
+    """All at once: 10,000 questions, as many calls, a plan of 100,000 entries, and a line that is huge when it is read."""
+    options = [{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+               {"optionId": "no", "name": "Reject", "kind": "reject_once"}]
+    send({"method": "session/update", "params": {"sessionId": session, "more": [{}] * 2000000}})
+    update(session, "plan", entries=[{"content": "step", "status": "pending"}] * 100000)
+    refused = 0
+    for number in range(10000):
+        send({"id": 1000 + number, "method": "session/request_permission", "params": {
+            "sessionId": session, "options": options,
+            "toolCall": {"toolCallId": "storm-%d" % number, "title": "step %d" % number, "kind": "execute"}}})
+        if number >= 64:
+            answer = read()
+            assert "error" in answer, answer
+            refused += 1
+    for number in range(10000):
+        update(session, "tool_call", toolCallId="call-%d" % number, title="call %d" % number, kind="read",
+               status="completed")
+    say(session, "refused %d;" % refused)
+    return "end_turn"
+
+
 def noise(session):
     """What other programs print on the same pipe, between the frames."""
     say(session, "before ")
@@ -265,6 +287,8 @@ def turn(session, text):
         return steerable(session)
     elif verb == "flood":
         return flood(session)
+    elif verb == "storm":
+        return storm(session)
     elif verb == "noise":
         return noise(session)
     elif verb == "nothing":
