@@ -68,10 +68,11 @@ class Errand(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in self.project(f"files-{self.tag}").iterdir()), ["attachments", "got.txt"])
 
     def long_paste(self):
-        text = "@mock say read from the file\n" + "filler " * 600
+        text = f"paste-{self.tag}: @mock say read from the file\n" + "filler " * 600
         thread = self.chat.open("", attachments=[{"name": "message.txt", "content_type": "text/plain; charset=utf-8", "text": text}])
         thread.wait("^read from the file$")
         self.assertEqual(thread.settled(thread.id), CHECK)
+        self.assertTrue(self.project(f"paste-{self.tag}").is_dir(), thread.describe())
 
     def files_out(self):
         thread = self.chat.open(f"out-{self.tag}: @mock shell seq 1 5000 > numbers.txt\n@mock say counted")
