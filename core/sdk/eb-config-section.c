@@ -76,14 +76,15 @@ eb_config_section_set(EbConfigSection *self, const char *key, GVariant *value, c
     entry->value = g_variant_ref_sink(value);
     entry->file = g_strdup(file);
     entry->line = line;
-    g_hash_table_replace(self->entries, g_strdup(key), entry);
+    g_hash_table_insert(self->entries, g_strdup(key), entry);
 }
 
 void
 eb_config_section_add_child(EbConfigSection *self, const char *name, EbConfigSection *child)
 {
     g_return_if_fail(EB_IS_CONFIG_SECTION(self) && name != NULL && EB_IS_CONFIG_SECTION(child));
-    g_hash_table_replace(self->children, g_strdup(name), g_object_ref(child));
+    /* Inserted, here as there, and never replaced with its name: names that were given out stay what they are. */
+    g_hash_table_insert(self->children, g_strdup(name), g_object_ref(child));
 }
 
 const char *

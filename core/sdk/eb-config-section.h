@@ -42,9 +42,9 @@ EB_API const char *eb_config_section_get_path(EbConfigSection *self);
 EB_API gboolean eb_config_section_has(EbConfigSection *self, const char *key);
 /** eb_config_section_where: (transfer full): "file:line" of @key, or of the table; "default" when absent. */
 EB_API char *eb_config_section_where(EbConfigSection *self, const char *key);
-/** eb_config_section_get_keys: (transfer container) (element-type utf8) */
+/** eb_config_section_get_keys: (transfer container) (element-type utf8): valid as long as @self. */
 EB_API GPtrArray *eb_config_section_get_keys(EbConfigSection *self);
-/** eb_config_section_get_children: (transfer container) (element-type utf8): names of sub-tables. */
+/** eb_config_section_get_children: (transfer container) (element-type utf8): names of sub-tables, valid as long as @self. */
 EB_API GPtrArray *eb_config_section_get_children(EbConfigSection *self);
 /** eb_config_section_get_child: (nullable) (transfer none) */
 EB_API EbConfigSection *eb_config_section_get_child(EbConfigSection *self, const char *name);

@@ -223,6 +223,26 @@ test_replace_and_list(void)
     g_assert_cmpstr(value, ==, "new");
 }
 
+/* Whoever walks over a section may lay another one on it meanwhile. */
+static void
+test_names_stay(void)
+{
+    g_autoptr(EbConfigSection) section = eb_config_section_new("");
+    g_autoptr(EbConfigSection) first = eb_config_section_new("a");
+    g_autoptr(EbConfigSection) second = eb_config_section_new("a");
+    eb_config_section_add_child(section, "a", first);
+    eb_config_section_set(section, "k", g_variant_new_string("1"), NULL, 0);
+    g_autoptr(GPtrArray) children = eb_config_section_get_children(section);
+    g_autoptr(GPtrArray) keys = eb_config_section_get_keys(section);
+    eb_config_section_add_child(section, "a", second);
+    eb_config_section_set(section, "k", g_variant_new_string("2"), NULL, 0);
+    g_autoptr(GPtrArray) children_after = eb_config_section_get_children(section);
+    g_autoptr(GPtrArray) keys_after = eb_config_section_get_keys(section);
+    g_assert_true(children->pdata[0] == children_after->pdata[0]);
+    g_assert_true(keys->pdata[0] == keys_after->pdata[0]);
+    g_assert_true(eb_config_section_get_child(section, "a") == second);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -234,5 +254,6 @@ main(int argc, char **argv)
     g_test_add_func("/sdk/config/parsers", test_parsers);
     g_test_add_func("/sdk/config/nearest", test_nearest);
     g_test_add_func("/sdk/config/replace-and-list", test_replace_and_list);
+    g_test_add_func("/config/names-stay", test_names_stay);
     return g_test_run();
 }
