@@ -102,6 +102,7 @@ test_identity(Fixture *fixture, gconstpointer data)
     wait_message(fixture, second, "in B");
     g_assert_cmpuint(fixture_count_told(fixture, "foreign one"), ==, 0);
     /* A command, too, is of the thread it is given in. */
+    fixture_wait_count(fixture, 2, "commands", "{}");
     g_autoptr(JsonObject) command = fixture_call(fixture, "command", "{\"channel\":\"%s\",\"name\":\"stop\"}", second);
     g_autofree char *action = g_strdup_printf("^action %s [0-9]+ stop$", second);
     fixture_wait_told(fixture, action);
