@@ -185,6 +185,15 @@ prompt_in(EbRouter *self, const EbChatMessage *message)
     return opening != NULL && *opening->prompt != '\0' ? g_steal_pointer(&opening->prompt) : NULL;
 }
 
+/* Whose session a changed message belongs to. A change may be written down between the message and who got it. */
+static EbSession *
+session_of_entry(EbRouter *self, const EbJournalEntry *entry, const EbChatMessage *message)
+{
+    if (entry->session != NULL)
+        return g_hash_table_lookup(self->manager->sessions, entry->session);
+    return message->thread != NULL ? eb_session_manager_find_live(self->manager, self->name, message->thread) : NULL;
+}
+
 static void
 on_edited_entry(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -195,10 +204,10 @@ on_edited_entry(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbJournalEntry) entry = eb_journal_change_finish(EB_STORE(source), result, &error);
     if (error != NULL)
         eb_warning("a changed message could not be written down: %s", error->message);
-    if (self->manager == NULL || entry == NULL || entry->state == EB_JOURNAL_DONE || entry->session == NULL ||
+    if (self->manager == NULL || entry == NULL || entry->state == EB_JOURNAL_DONE ||
         g_strcmp0(entry->message->text, message->text) == 0)
         return;
-    EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
+    EbSession *session = session_of_entry(self, entry, message);
     if (session == NULL)
         return;
     /* Who is no longer invited changes nothing of what the agent gets. */
@@ -206,8 +215,7 @@ on_edited_entry(GObject *source, GAsyncResult *result, gpointer user_data)
     if (eb_role_of(self->policy, record->owner, record->guests, entry->message->author_id) < EB_ROLE_GUEST)
         return;
     g_autofree char *prompt = prompt_in(self, message);
-    if (entry->state == EB_JOURNAL_RECEIVED && prompt != NULL &&
-        eb_session_replace_prompt(session, message->id, prompt))
+    if (prompt != NULL && eb_session_replace_prompt(session, message->id, prompt))
         return;
     eb_router_tell(self, record->thread, EB_CHAT_POST_NOTICE,
                    "the agent has that message already, as it was before: say what you changed in a new one",
@@ -243,13 +251,16 @@ on_withdrawn_entry(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbJournalEntry) entry = eb_journal_change_finish(EB_STORE(source), result, &error);
     if (error != NULL)
         eb_warning("a withdrawn message could not be written down: %s", error->message);
-    if (self->manager == NULL || entry == NULL || entry->session == NULL)
+    if (self->manager == NULL || entry == NULL)
         return;
-    EbSession *session = g_hash_table_lookup(self->manager->sessions, entry->session);
+    EbSession *session = session_of_entry(self, entry, arrival->message);
+    const char *id = session != NULL ? eb_session_get_record(session)->id : entry->session;
     if (session != NULL)
         eb_session_flush_log(session);
-    eb_transcript_withdraw(self->manager->parts->store, entry->session, entry->message->id);
-    if (session == NULL || eb_session_withdraw(session, entry->message->id) || entry->state != EB_JOURNAL_STARTED)
+    if (id != NULL)
+        eb_transcript_withdraw(self->manager->parts->store, id, entry->message->id);
+    if (session == NULL || eb_session_withdraw(session, entry->message->id) || entry->state != EB_JOURNAL_STARTED ||
+        entry->session == NULL)
         return;
     /* The words are gone from here; what the agent does with them it must decide anew. */
     g_autoptr(EbPrompt) told =

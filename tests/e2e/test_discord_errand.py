@@ -32,6 +32,7 @@ class Errand(unittest.TestCase):
         thread.wait(r"^\+Hello-from-the-guest$")
         asked = thread.question()
         number = next(line.split(".")[0] for line in asked["content"].splitlines() if ". Allow" in line.replace("*", ""))
+        time.sleep(1)  # a person reads it first: what was said before a question was there is no answer to it
         thread.say(number)
         thread.wait("^all done$")
         done = thread.wait(r"^<@\d+> done \| mock-model \|")

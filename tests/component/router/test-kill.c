@@ -153,7 +153,8 @@ spawn(const char *self, const char *dir, guint at)
     g_assert_no_error(error);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return FALSE;
-    g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        g_error("the child of write %u ended with wait status 0x%x", at, (guint)status);
     return TRUE;
 }
 

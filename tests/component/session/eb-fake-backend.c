@@ -254,6 +254,9 @@ read_instance(EbFakeBackend *self, const char *name)
     if (!g_file_get_contents(path, &content, NULL, NULL))
         return NULL;
     g_auto(GStrv) lines = g_strsplit(content, "\n", 3);
+    /* What a killed run was just writing never became an instance. */
+    if (g_strv_length(lines) < 3)
+        return NULL;
     EbInstanceInfo *info = eb_instance_info_new(name);
     info->state = EB_INSTANCE_RUNNING;
     info->memory_limit = (guint64)1 << 30;
@@ -277,9 +280,11 @@ list_async(EbContainerBackend *backend, const char *name, guint deadline_ms, GCa
     GPtrArray *found = g_ptr_array_new_with_free_func((GDestroyNotify)eb_instance_info_free);
     g_autoptr(GDir) dir = g_dir_open(self->dir, 0, NULL);
     const char *entry;
-    while ((entry = g_dir_read_name(dir)) != NULL)
-        if (name == NULL || g_str_equal(name, entry))
-            g_ptr_array_add(found, read_instance(self, entry));
+    while ((entry = g_dir_read_name(dir)) != NULL) {
+        EbInstanceInfo *info = name == NULL || g_str_equal(name, entry) ? read_instance(self, entry) : NULL;
+        if (info != NULL)
+            g_ptr_array_add(found, info);
+    }
     g_task_return_pointer(task, found, (GDestroyNotify)g_ptr_array_unref);
 }
 
