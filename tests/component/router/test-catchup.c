@@ -304,6 +304,32 @@ test_restart(void)
     assert_prompts(r, "say one|wait|say two|say three|say four");
 }
 
+/* Changed before it is even known who gets it: the first words are nowhere. */
+static void
+test_changed_at_once(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "say x");
+    eb_fake_service_say(r->chat, thread, OWNER, "gate open");
+    UNTIL(agent_has(r, "gate open"));
+    const char *then = eb_fake_service_say(r->chat, thread, OWNER, "!then say draft");
+    const char *plain = eb_fake_service_say(r->chat, thread, OWNER, "say rough");
+    const char *gone = eb_fake_service_say(r->chat, thread, OWNER, "!then say nothing");
+    eb_fake_service_edit(r->chat, then, "!then say final");
+    eb_fake_service_edit(r->chat, plain, "say fair");
+    eb_fake_service_withdraw(r->chat, gone);
+    UNTIL(eb_router_fixture_count_open(r) == 3);
+    eb_router_fixture_open_gate(r, "open");
+    UNTIL(reacted(r, then, "wait done"));
+    UNTIL(reacted(r, plain, "wait done"));
+    UNTIL(eb_router_fixture_count_open(r) == 0);
+    g_assert_true(agent_has(r, "say final"));
+    g_assert_true(agent_has(r, "say fair"));
+    g_assert_false(agent_has(r, "say draft"));
+    g_assert_false(agent_has(r, "say rough"));
+    g_assert_false(agent_has(r, "say nothing"));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -319,5 +345,6 @@ main(int argc, char **argv)
     g_test_add_func("/catchup/read-fails", test_read_fails);
     g_test_add_func("/catchup/thread-gone", test_thread_gone);
     g_test_add_func("/catchup/restart", test_restart);
+    g_test_add_func("/catchup/changed-at-once", test_changed_at_once);
     return g_test_run();
 }

@@ -354,32 +354,6 @@ test_changes(void)
     g_assert_false(agent_has(r, "say draft"));
 }
 
-/* Changed before it is even known who gets it: the first words are nowhere. */
-static void
-test_changed_at_once(void)
-{
-    g_autoptr(EbRouterFixture) r = fixture(NULL);
-    const char *thread = begin(r, "say x");
-    eb_fake_service_say(r->chat, thread, OWNER, "gate open");
-    UNTIL(agent_has(r, "gate open"));
-    const char *then = eb_fake_service_say(r->chat, thread, OWNER, "!then say draft");
-    const char *plain = eb_fake_service_say(r->chat, thread, OWNER, "say rough");
-    const char *gone = eb_fake_service_say(r->chat, thread, OWNER, "!then say nothing");
-    eb_fake_service_edit(r->chat, then, "!then say final");
-    eb_fake_service_edit(r->chat, plain, "say fair");
-    eb_fake_service_withdraw(r->chat, gone);
-    UNTIL(eb_router_fixture_count_open(r) == 3);
-    eb_router_fixture_open_gate(r, "open");
-    UNTIL(reacted(r, then, "wait done"));
-    UNTIL(reacted(r, plain, "wait done"));
-    UNTIL(eb_router_fixture_count_open(r) == 0);
-    g_assert_true(agent_has(r, "say final"));
-    g_assert_true(agent_has(r, "say fair"));
-    g_assert_false(agent_has(r, "say draft"));
-    g_assert_false(agent_has(r, "say rough"));
-    g_assert_false(agent_has(r, "say nothing"));
-}
-
 static void
 test_interrupt(void)
 {
@@ -701,7 +675,6 @@ main(int argc, char **argv)
     g_test_add_func("/router/no-thread", test_no_thread);
     g_test_add_func("/router/files-alone", test_files_alone);
     g_test_add_func("/router/changed-while-opening", test_changed_while_opening);
-    g_test_add_func("/router/changed-at-once", test_changed_at_once);
     g_test_add_func("/router/withdrawn-words", test_withdrawn_words);
     g_test_add_func("/router/told-bound", test_told_bound);
     g_test_add_func("/router/pasted", test_pasted);
