@@ -68,6 +68,26 @@ do_help(EbOrder *order, EbRouterAddress *address)
     answer(order, text);
 }
 
+/* Its end may take a while, and a kill come first: it is done when the thread is put away. TRUE: that is to be waited for. */
+static gboolean
+keep_stop(EbOrder *order)
+{
+    EbRouter *self = order->self;
+    if (self->stops->len >= EB_ROUTER_MAX_STOPS)
+        return FALSE;
+    g_ptr_array_add(self->stops, eb_chat_message_ref(order->message));
+    return TRUE;
+}
+
+static void
+answer_stop(EbOrder *order, const char *text)
+{
+    if (keep_stop(order))
+        eb_router_answer(order->self, order->message, text);
+    else
+        answer(order, text);
+}
+
 static void
 on_stopped(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -81,7 +101,7 @@ on_stopped(GObject *source, GAsyncResult *result, gpointer user_data)
         answer(order, error->message);
         return;
     }
-    answer(order, "the session was ended; the files of its project stay");
+    answer_stop(order, "the session was ended; the files of its project stay");
     eb_router_session_ended(self, order->message->thread, eb_session_end_to_string(EB_SESSION_END_STOPPED));
 }
 
@@ -92,8 +112,9 @@ do_stop(EbOrder *order, EbRouterAddress *address)
     EbRouter *self = order->self;
     if (address->session != NULL) {
         g_autoptr(EbOrder) owned = order;
-        answer(order, eb_session_is_ending(address->session) ? "the session is ending already"
-                                                             : "ending the session; the files of its project stay");
+        answer_stop(order, eb_session_is_ending(address->session)
+                               ? "the session is ending already"
+                               : "ending the session; the files of its project stay");
         eb_session_end(address->session, EB_SESSION_END_STOPPED, NULL);
         return;
     }
@@ -433,6 +454,26 @@ eb_router_first_state(EbRouter *self, const EbChatMessage *message)
     /* These become a prompt: it is begun when an agent is given it. */
     gboolean prompt = id == EB_COMMAND_STEER || id == EB_COMMAND_THEN || id == EB_COMMAND_RETRY;
     return prompt ? EB_JOURNAL_RECEIVED : EB_JOURNAL_STARTED;
+}
+
+gboolean
+eb_router_continue_stop(EbRouter *self, EbChatMessage *message)
+{
+    g_autoptr(EbCommand) command = NULL;
+    if (eb_router_is_action(message))
+        eb_command_parse_action(message->extra, &command, NULL);
+    else if (self->policy != NULL)
+        eb_command_parse_text(message->text != NULL ? message->text : "", &command, NULL);
+    if (command == NULL || command->spec->id != EB_COMMAND_STOP)
+        return FALSE;
+    EbRouterAddress address = eb_router_address(self, message);
+    /* The session had ended for good; only its thread was left. */
+    if (address.record == NULL && address.stopped && address.thread != NULL && self->stops->len < EB_ROUTER_MAX_STOPS) {
+        g_ptr_array_add(self->stops, eb_chat_message_ref(message));
+        eb_router_put_away(self, address.thread);
+        return TRUE;
+    }
+    return eb_router_command(self, message);
 }
 
 gboolean

@@ -513,6 +513,9 @@ eb_router_continue_entry(EbRouter *self, EbJournalEntry *entry)
         eb_router_done(self, entry->message);
         return;
     }
+    if (entry->state == EB_JOURNAL_STARTED && is_fresh(self, entry->message) &&
+        eb_router_continue_stop(self, entry->message))
+        return;
     if (entry->state == EB_JOURNAL_RECEIVED && is_fresh(self, entry->message)) {
         EbRouterAddress address = eb_router_address(self, entry->message);
         gboolean opened_one = record != NULL && address.thread == NULL && record->agent_session != NULL &&

@@ -13,6 +13,8 @@ G_BEGIN_DECLS
 #define EB_ROUTER_MAX_TOLD 1000
 /** EB_ROUTER_MAX_PROMPTS: prompts whose reaction is followed: what is not done stands in the journal, which has no more. */
 #define EB_ROUTER_MAX_PROMPTS EB_JOURNAL_MAX_OPEN
+/** EB_ROUTER_MAX_STOPS: orders to stop under way; a further one is done when its session was told to end. */
+#define EB_ROUTER_MAX_STOPS 256
 /** EB_ROUTER_OPEN_TRIES: of opening a thread when the chat says that it may pass. */
 #define EB_ROUTER_OPEN_TRIES 5
 
@@ -27,8 +29,9 @@ struct _EbRouter {
     EbChatCaps caps;
     const EbChatPolicy *policy; /* (nullable): of the transport */
     GCancellable *cancellable;
-    GPtrArray *held;     /* (element-type EbChatMessage), at most EB_ROUTER_MAX_HELD */
-    guint opening;       /* threads that are being opened: the journal bounds them */
+    GPtrArray *held;  /* (element-type EbChatMessage), at most EB_ROUTER_MAX_HELD */
+    guint opening;    /* threads that are being opened: the journal bounds them */
+    GPtrArray *stops; /* (element-type EbChatMessage): !stop that is not yet carried out, at most EB_ROUTER_MAX_STOPS */
     GPtrArray *openings; /* (element-type EbThreadOpening) (not owned): those the chat was asked for */
     GHashTable *prompts; /* utf8 message id -> EbRouterPrompt, at most EB_ROUTER_MAX_PROMPTS */
     GHashTable *told;    /* (set of utf8 "thread author"), at most EB_ROUTER_MAX_TOLD */
@@ -45,6 +48,9 @@ void eb_router_take(EbRouter *self, EbChatMessage *message);
 void eb_router_release(EbRouter *self, const char *thread);
 /** eb_router_lose_thread: it can be written to no more: @state: archived, deleted, lost */
 void eb_router_lose_thread(EbRouter *self, const char *thread, const char *state);
+
+/** eb_router_put_away: closes @thread, whose session was stopped; the orders to do so are done then. */
+void eb_router_put_away(EbRouter *self, const char *thread);
 
 /* --- eb-router-dispatch.c --- */
 
@@ -82,6 +88,8 @@ EbChatMessage *eb_router_unfold_finish(EbRouter *self, GAsyncResult *result);
 
 /** eb_router_command: @message is an action or begins with "!": carries it out. TRUE: that was all. */
 gboolean eb_router_command(EbRouter *self, EbChatMessage *message);
+/** eb_router_continue_stop: a !stop that an earlier run began is carried out by this one. FALSE: @message is none. */
+gboolean eb_router_continue_stop(EbRouter *self, EbChatMessage *message);
 /**
  * eb_router_first_state: what @message is in the journal as soon as it stands there: a command is carried out at once, so
  * that what is said after it comes after it, and never again, whatever happens.

@@ -320,12 +320,47 @@ on_thread_state(EbChatTransport *transport, const char *thread, const char *stat
         eb_router_lose_thread(self, thread, state);
 }
 
+typedef struct {
+    EbRouter *self;
+    char *thread;
+} EbPuttingAway;
+
+/* What is not done by then is in the journal for the next run. */
+static void
+end_stops(EbRouter *self, const char *thread)
+{
+    for (guint i = 0; i < self->stops->len && self->manager != NULL;) {
+        EbChatMessage *order = self->stops->pdata[i];
+        const char *own = order->thread != NULL ? order->thread : EB_ROUTER_MAIN_THREAD;
+        if (!g_str_equal(own, thread != NULL ? thread : EB_ROUTER_MAIN_THREAD)) {
+            i++;
+            continue;
+        }
+        eb_router_done(self, order);
+        g_ptr_array_remove_index(self->stops, i);
+    }
+}
+
 static void
 on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
 {
+    EbPuttingAway *away = user_data;
     g_autoptr(GError) error = NULL;
     if (!eb_chat_transport_close_thread_finish(EB_CHAT_TRANSPORT(source), result, &error))
         eb_debug("a thread could not be put away: %s", error->message);
+    end_stops(away->self, away->thread);
+    g_object_unref(away->self);
+    g_free(away->thread);
+    g_free(away);
+}
+
+void
+eb_router_put_away(EbRouter *self, const char *thread)
+{
+    EbPuttingAway *away = g_new0(EbPuttingAway, 1);
+    away->self = g_object_ref(self);
+    away->thread = g_strdup(thread);
+    eb_chat_transport_close_thread_async(self->transport, thread, self->cancellable, on_closed, away);
 }
 
 void
@@ -351,7 +386,9 @@ eb_router_session_ended(EbRouter *self, const char *thread, const char *reason)
     /* Last: whatever is said in a thread that was put away brings it back. */
     if (self->policy != NULL && thread != NULL && (self->caps & EB_CHAT_CAP_THREADS) != 0 &&
         g_strcmp0(reason, eb_session_end_to_string(EB_SESSION_END_STOPPED)) == 0)
-        eb_chat_transport_close_thread_async(self->transport, thread, self->cancellable, on_closed, NULL);
+        eb_router_put_away(self, thread);
+    else
+        end_stops(self, thread);
 }
 
 static void
@@ -426,6 +463,7 @@ eb_router_finalize(GObject *object)
     g_object_unref(self->cancellable);
     g_ptr_array_unref(self->held);
     g_ptr_array_unref(self->openings);
+    g_ptr_array_unref(self->stops);
     g_hash_table_unref(self->prompts);
     g_hash_table_unref(self->told);
     g_hash_table_unref(self->late);
@@ -446,6 +484,7 @@ eb_router_init(EbRouter *self)
     self->cancellable = g_cancellable_new();
     self->held = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
     self->openings = g_ptr_array_new();
+    self->stops = g_ptr_array_new_with_free_func((GDestroyNotify)eb_chat_message_unref);
     self->prompts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_prompt_free);
     self->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->late = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, eb_router_late_free);

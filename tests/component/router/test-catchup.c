@@ -330,6 +330,53 @@ test_changed_at_once(void)
     g_assert_false(agent_has(r, "say nothing"));
 }
 
+static gboolean
+is_away(EbRouterFixture *r, const char *thread)
+{
+    return g_hash_table_contains(r->chat->archived, thread) && eb_router_fixture_count_open(r) == 0;
+}
+
+static gboolean
+is_stopping(EbRouterFixture *r, const char *thread)
+{
+    EbSession *session = eb_session_manager_find_live(r->session->manager, "chat", thread);
+    return session == NULL || eb_session_is_ending(session);
+}
+
+static void
+run_sql(EbRouterFixture *r, const char *sql)
+{
+    g_autofree char *path = g_build_filename(r->session->dir, "state", "state.db", NULL);
+    sqlite3 *db = NULL;
+    g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(db, sql, NULL, NULL, NULL), ==, SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* !stop is carried out by the next run when the first ended over it, wherever that was. */
+static void
+test_stop_over_restart(void)
+{
+    g_autoptr(EbRouterFixture) r = fixture();
+    const char *thread = begin(r, "say x");
+    eb_fake_service_say(r->chat, thread, OWNER, "gate never");
+    UNTIL(agent_has(r, "gate never"));
+    eb_fake_service_say(r->chat, thread, OWNER, "!stop");
+    UNTIL(is_stopping(r, thread));
+    eb_router_fixture_close(r);
+    g_hash_table_remove_all(r->chat->archived);
+    eb_router_fixture_open(r);
+    UNTIL(is_away(r, thread));
+    eb_router_fixture_close(r);
+    /* As a kill leaves it: the session is one that sleeps. */
+    run_sql(r, "UPDATE message SET state = 'started' WHERE body = '!stop';"
+               "UPDATE session SET end_reason = 'crashed'");
+    g_hash_table_remove_all(r->chat->archived);
+    eb_router_fixture_open(r);
+    UNTIL(is_away(r, thread));
+    g_assert_null(eb_session_manager_find_record(r->session->manager, "chat", thread, FALSE));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -346,5 +393,6 @@ main(int argc, char **argv)
     g_test_add_func("/catchup/thread-gone", test_thread_gone);
     g_test_add_func("/catchup/restart", test_restart);
     g_test_add_func("/catchup/changed-at-once", test_changed_at_once);
+    g_test_add_func("/catchup/stop-over-restart", test_stop_over_restart);
     return g_test_run();
 }
