@@ -1,132 +1,49 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-backend.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/provision/eb-image-ensure.h"
 #include "core/provision/eb-image-recipe.h"
 #include "core/provision/eb-image-trial.h"
 
-#include <glib-unix.h>
-#include <signal.h>
 #include <string.h>
 
-#define START_DEADLINE_MS 15000
 #define INFO_DEADLINE_MS 15000
-#define N_SIGNALS 3
 
 /* One run of the command. */
 typedef struct {
     EbCli *cli;
-    EbPaths *paths;
-    EbPluginRegistry *registry;
-    EbContainerBackend *backend;
-    char *alias;
+    EbCliBackend *opened;        /* (nullable) */
+    EbPaths *paths;              /* not owned, as the next two */
+    EbContainerBackend *backend; /* (nullable) */
+    const char *alias;           /* (nullable) */
     GCancellable *cancellable;
     gboolean done;
     gboolean changed;
     char *detail;
     GPtrArray *images;
     GError *error;
-    GSource *signals[N_SIGNALS];
 } Run;
 
 static void
 run_clear(Run *self)
 {
     g_clear_object(&self->cancellable);
-    g_clear_pointer(&self->alias, g_free);
+    g_clear_pointer(&self->opened, eb_cli_backend_free);
     g_clear_pointer(&self->detail, g_free);
     g_clear_pointer(&self->images, g_ptr_array_unref);
     g_clear_error(&self->error);
 }
 
-static void
-on_started(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Run *self = user_data;
-
-    eb_plugin_registry_start_finish(EB_PLUGIN_REGISTRY(source), result, &self->error);
-    self->done = TRUE;
-}
-
-/* Opens the configured backend's plugin alone and starts it. */
 static gboolean
 open_backend(Run *self)
 {
-    EbConfig *config = eb_cli_get_config(self->cli, &self->error);
-    const EbPluginRecord *record = NULL;
-
-    if (config == NULL)
+    self->opened = eb_cli_backend_open(self->cli, self->cancellable, &self->error);
+    if (self->opened == NULL)
         return FALSE;
-    const char *name = eb_config_get_session(config)->backend;
-    g_autofree char *point = g_strdup_printf("container-backend:%s", name);
-    const char *const only[] = {point, NULL};
-    g_autoptr(EbConfigSection) section = eb_config_get_plugin_section(config, name);
-    self->alias = eb_config_section_get_string(section, "image", "errand-box/guest", &self->error);
-    self->paths = self->alias != NULL ? eb_cli_get_paths(self->cli, &self->error) : NULL;
-    if (self->paths == NULL)
-        return FALSE;
-    self->registry = eb_cli_get_registry(self->cli, only, NULL, NULL, &self->error);
-    if (self->registry == NULL)
-        return FALSE;
-    /* Found before it is started: one that then fails has the reason in its record. */
-    GObject *found = eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, name, &record);
-    if (found == NULL) {
-        eb_set_error(&self->error, EB_ERROR_CONFIG, "image.backend", "no plugin provides the container backend %s",
-                     name);
-        return FALSE;
-    }
-    eb_plugin_registry_tell_failures(self->registry);
-    eb_plugin_registry_start_async(self->registry, START_DEADLINE_MS, self->cancellable, on_started, self);
-    eb_cli_wait(self->cli, &self->done);
-    self->done = FALSE;
-    if (self->error != NULL)
-        return FALSE;
-    if (record->state == EB_PLUGIN_STATE_RUNNING)
-        self->backend = EB_CONTAINER_BACKEND(found);
-    else if (record->error != NULL)
-        self->error = g_error_copy(record->error);
-    else
-        eb_set_error(&self->error, EB_ERROR_UNAVAILABLE, "image.backend", "the container backend %s did not start",
-                     name);
-    return self->backend != NULL;
-}
-
-static void
-on_progress(const char *stage, guint seconds, gboolean done, gpointer user_data)
-{
-    if (done)
-        g_printerr("  done  %s (%u s)\n", stage, seconds);
-    else if (seconds > 0)
-        g_printerr("        %s ... %u s\n", stage, seconds);
-    else
-        g_printerr("        %s\n", stage);
-}
-
-static gboolean
-on_interrupt(gpointer user_data)
-{
-    Run *self = user_data;
-
-    g_printerr("interrupted: taking back what was begun\n");
-    g_cancellable_cancel(self->cancellable);
-    return G_SOURCE_CONTINUE;
-}
-
-/* While something is under way that can be taken back. */
-static void
-watch_signals(Run *self, gboolean watch)
-{
-    static const int signals[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
-
-    for (guint i = 0; i < N_SIGNALS; i++) {
-        if (watch) {
-            self->signals[i] = g_unix_signal_source_new(signals[i]);
-            g_source_set_callback(self->signals[i], on_interrupt, self, NULL);
-            g_source_attach(self->signals[i], NULL);
-        } else {
-            g_source_destroy(self->signals[i]);
-            g_clear_pointer(&self->signals[i], g_source_unref);
-        }
-    }
+    self->paths = self->opened->paths;
+    self->backend = self->opened->backend;
+    self->alias = self->opened->alias;
+    return TRUE;
 }
 
 static void
@@ -193,15 +110,14 @@ build(Run *self)
         self->paths = eb_cli_get_paths(self->cli, &self->error);
     if (self->paths == NULL)
         return eb_cli_fail(self->cli, "image build", self->error);
-    watch_signals(self, TRUE);
+    g_autoptr(EbCliInterrupt) interrupt = eb_cli_interrupt_new(self->cancellable);
     if (import)
-        eb_image_ensure_async(self->paths, self->backend, self->alias, (const char *const *)agents, cache, on_progress,
-                              self, self->cancellable, on_ensured, self);
+        eb_image_ensure_async(self->paths, self->backend, self->alias, (const char *const *)agents, cache,
+                              eb_cli_print_progress, NULL, self->cancellable, on_ensured, self);
     else
-        eb_image_build_async(self->paths, (const char *const *)agents, cache, on_progress, self, self->cancellable,
-                             on_built, self);
+        eb_image_build_async(self->paths, (const char *const *)agents, cache, eb_cli_print_progress, NULL,
+                             self->cancellable, on_built, self);
     eb_cli_wait(self->cli, &self->done);
-    watch_signals(self, FALSE);
     return report(self, "image build");
 }
 
@@ -343,11 +259,10 @@ verify(Run *self)
     g_autofree char *sessions =
         g_build_filename(eb_config_get_state_dir(eb_cli_get_config(self->cli, NULL)), "sessions", NULL);
     self->done = FALSE;
-    watch_signals(self, TRUE);
+    g_autoptr(EbCliInterrupt) interrupt = eb_cli_interrupt_new(self->cancellable);
     eb_image_trial_async(self->paths, self->backend, self->alias, (const char *const *)programs, sessions,
                          self->cancellable, on_tried, self);
     eb_cli_wait(self->cli, &self->done);
-    watch_signals(self, FALSE);
     if (self->error != NULL)
         return eb_cli_fail(self->cli, "the image is not fine", self->error);
     return report(self, "image verify");

@@ -94,6 +94,12 @@ static const EbCliOption creds_options[] = {
     {NULL},
 };
 
+/* Each verb has a row here and one in cmd-maint.c. */
+static const EbCliVerb maint_verbs[] = {
+    {"images", "", 0, 0, NULL, "make the guest image anew when its recipe or what it is made from changed"},
+    {NULL},
+};
+
 static const EbCliVerb pins_verbs[] = {
     {"verify", "", 0, 0, NULL, "is pins.toml well formed, with a digest for each entry?"},
     {NULL},
@@ -128,6 +134,7 @@ static const EbCliCommand commands[] = {
     {"image", "the guest image", image_verbs, image_options, eb_cmd_image, FALSE},
     {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
      eb_cmd_creds, FALSE},
+    {"maint", "upkeep of this host", maint_verbs, NO_OPTIONS, eb_cmd_maint, FALSE},
     {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, NO_OPTIONS, eb_cmd_pins, FALSE},
     {"plugin", "plugins: state, ABI, what each provides and may touch", plugin_verbs, NO_OPTIONS, eb_cmd_plugin, FALSE},
     {"config", "the configuration", config_verbs, NO_OPTIONS, eb_cmd_config, FALSE},

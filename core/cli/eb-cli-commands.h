@@ -10,6 +10,7 @@ int eb_cmd_config(EbCli *cli, int argc, char **argv);
 int eb_cmd_creds(EbCli *cli, int argc, char **argv);
 int eb_cmd_doctor(EbCli *cli, int argc, char **argv);
 int eb_cmd_image(EbCli *cli, int argc, char **argv);
+int eb_cmd_maint(EbCli *cli, int argc, char **argv);
 int eb_cmd_pins(EbCli *cli, int argc, char **argv);
 int eb_cmd_plugin(EbCli *cli, int argc, char **argv);
 int eb_cmd_serve(EbCli *cli, int argc, char **argv);
