@@ -128,7 +128,7 @@ apply_lxcfs(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_lxcfs = {
     .id = "lxcfs",
     .title = "lxcfs (guests see their own limits)",
-    .undo = "errand-box setup --stop-daemons, or systemctl stop lxcfs, with no guest running",
+    .undo_hint = "errand-box setup --stop-daemons, or systemctl stop lxcfs, with no guest running",
     .check = check_lxcfs,
     .apply = apply_lxcfs,
 };
@@ -237,7 +237,7 @@ apply_daemon(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_daemon = {
     .id = "incusd",
     .title = "incusd",
-    .undo = "errand-box setup --stop-daemons, or systemctl stop incus",
+    .undo_hint = "errand-box setup --stop-daemons, or systemctl stop incus",
     .check = check_daemon,
     .apply = apply_daemon,
 };
@@ -281,7 +281,7 @@ apply_group(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_group = {
     .id = "group",
     .title = "membership in the group incus",
-    .undo = "gpasswd -d ACCOUNT incus",
+    .undo_hint = "gpasswd -d ACCOUNT incus",
     .check = check_group,
     .apply = apply_group,
 };
@@ -348,7 +348,7 @@ apply_user_socket(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_user_socket = {
     .id = "incus-user",
     .title = "incus-user",
-    .undo = "errand-box setup --stop-daemons, or systemctl stop incus-user.socket incus-user",
+    .undo_hint = "errand-box setup --stop-daemons, or systemctl stop incus-user.socket incus-user",
     .check = check_user_socket,
     .apply = apply_user_socket,
 };

@@ -213,7 +213,7 @@ apply_credentials(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_credentials = {
     .id = "credentials",
     .title = "credentials",
-    .undo = "rm STATE_DIR/creds.env",
+    .undo_hint = "rm STATE_DIR/creds.env",
     .check = check_credentials,
     .apply = apply_credentials,
 };
@@ -296,7 +296,7 @@ apply_settings(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_settings = {
     .id = "settings",
     .title = "configuration",
-    .undo = "rm the file named",
+    .undo_hint = "rm the file named",
     .check = check_settings,
     .apply = apply_settings,
 };

@@ -51,7 +51,7 @@ apply_packages(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_packages = {
     .id = "packages",
     .title = "programs this host needs",
-    .undo = "apt-get remove the packages named",
+    .undo_hint = "apt-get remove the packages named",
     .check = check_packages,
     .apply = apply_packages,
 };
@@ -128,7 +128,7 @@ apply_account(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_account = {
     .id = "account",
     .title = "service account",
-    .undo = "userdel ACCOUNT",
+    .undo_hint = "userdel ACCOUNT",
     .check = check_account,
     .apply = apply_account,
 };
@@ -246,7 +246,7 @@ apply_directories(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_directories = {
     .id = "directories",
     .title = "state and project directories",
-    .undo = "rm -r the directories named (sessions and projects are in them)",
+    .undo_hint = "rm -r the directories named (sessions and projects are in them)",
     .check = check_directories,
     .apply = apply_directories,
 };
@@ -323,7 +323,7 @@ apply_ranges(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_ranges = {
     .id = "ranges",
     .title = "id ranges of guests",
-    .undo = "remove the lines named, unless other containers use them",
+    .undo_hint = "remove the lines named, unless other containers use them",
     .check = check_ranges,
     .apply = apply_ranges,
 };
@@ -407,7 +407,7 @@ apply_kernel(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_kernel = {
     .id = "kernel",
     .title = "kernel settings",
-    .undo = "rm " SETTINGS_FILE " and set the old values",
+    .undo_hint = "rm " SETTINGS_FILE " and set the old values",
     .check = check_kernel,
     .apply = apply_kernel,
 };

@@ -103,7 +103,7 @@ apply_image(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_image = {
     .id = "image",
     .title = "guest image",
-    .undo = "incus image delete ALIAS --project PROJECT; rm -r the cache directory",
+    .undo_hint = "incus image delete ALIAS --project PROJECT; rm -r the cache directory",
     .check = check_image,
     .apply = apply_image,
 };

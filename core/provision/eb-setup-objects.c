@@ -180,7 +180,7 @@ apply_pool(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_pool = {
     .id = "pool",
     .title = "storage pool",
-    .undo = "incus storage delete POOL, after its instances and images",
+    .undo_hint = "incus storage delete POOL, after its instances and images",
     .check = check_pool,
     .apply = apply_pool,
 };
@@ -306,7 +306,7 @@ apply_project(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_project = {
     .id = "project",
     .title = "restricted project",
-    .undo = "incus project delete PROJECT, after its instances and images",
+    .undo_hint = "incus project delete PROJECT, after its instances and images",
     .check = check_project,
     .apply = apply_project,
 };
@@ -359,7 +359,7 @@ apply_profile(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_profile = {
     .id = "profile",
     .title = "default profile of the project",
-    .undo = "gone with the project",
+    .undo_hint = "gone with the project",
     .check = check_profile,
     .apply = apply_profile,
 };
@@ -405,7 +405,7 @@ apply_network(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_network = {
     .id = "network",
     .title = "no network for guests",
-    .undo = "incus network delete " NETWORK,
+    .undo_hint = "incus network delete " NETWORK,
     .check = check_network,
     .apply = apply_network,
 };

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include "core/provision/eb-provision-client.h"
+#include "core/provision/eb-setup-ledger.h"
 #include "core/provision/eb-setup.h"
 
 /* What the steps share. Only core/provision/eb-setup*.c include this. */
@@ -21,15 +22,25 @@ void eb_findings_note(EbFindings *self, const char *format, ...) G_GNUC_PRINTF(2
 /** eb_findings_degraded: a note that makes the step's result "degraded". */
 void eb_findings_degraded(EbFindings *self, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/** EbUndone: what became of one entry of the ledger. */
+typedef enum {
+    EB_UNDO_FAILED = 0,
+    EB_UNDO_DONE = 1, /* taken back, or there was nothing left of it: forget the entry */
+    EB_UNDO_KEPT = 2, /* somebody else uses it: the entry stays, and a note says why */
+} EbUndone;
+
 /** EbSetupStep: one thing a host needs. Static storage. */
 typedef struct {
     const char *id;
     const char *title;
-    const char *undo; /* how an operator takes it back */
+    const char *undo_hint; /* (nullable): what --undo does about it, for --plan */
     /** check: looks only; puts what differs into @findings. FALSE: cannot go on. */
     gboolean (*check)(EbSetup *self, EbFindings *findings, GError **error);
     /** apply: (nullable): makes the differences go away. */
     gboolean (*apply)(EbSetup *self, EbFindings *findings, GError **error);
+    /** undo: (nullable): takes back one entry of this step in the ledger, newest entry first; NULL:
+     *  eb_setup_undo_place(). With options.plan it only says so. What it takes back goes into @findings as a change, what it leaves as a note. */
+    EbUndone (*undo)(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
 } EbSetupStep;
 
 struct _EbSetup {
@@ -47,6 +58,8 @@ struct _EbSetup {
     char *pool;
     char *project; /* (nullable): until the account exists */
     char *image;
+    char *ledger_dir;        /* root's alone, beside the daemon's directory or in /var/lib */
+    EbSetupLedger *ledger;   /* (nullable): until a run has begun */
     gboolean ranges_changed; /* the id ranges of a running daemon are the ones it started with */
 
     EbProvisionClient *client; /* the admin socket of the container daemon */
@@ -62,6 +75,45 @@ gboolean eb_setup_account_ids(EbSetup *self, uid_t *uid, gid_t *gid);
 const char *eb_setup_get_project(EbSetup *self);
 /** eb_setup_has_systemd: a running systemd supervises the daemons. */
 gboolean eb_setup_has_systemd(EbSetup *self);
+
+/** eb_setup_steps: (transfer none): all steps in their order. */
+const EbSetupStep *const *eb_setup_steps(guint *n);
+/** eb_setup_take_lock: one setup at a time on a machine. Returns: descriptor, or -1. */
+int eb_setup_take_lock(EbSetup *self, GError **error);
+/** eb_setup_load_ledger: a plan by a user who may not look goes on with an empty one. */
+gboolean eb_setup_load_ledger(EbSetup *self, GError **error);
+/** eb_setup_add_row: (transfer none): runs a step's worth of findings into a row of the report; frees @findings' lists. */
+EbSetupRow *eb_setup_add_row(EbSetup *self, const EbSetupStep *step, EbFindings *findings, EbSetupResult result,
+                             gint64 start, const GError *failure);
+void eb_findings_reset(EbFindings *self);
+
+/*
+ * What apply calls before each change, so that it can be taken back (eb-setup-undo.c).
+ */
+
+/**
+ * eb_setup_record: puts (kind, name) of @step into the ledger and waits until that is on disk.
+ * @before: (nullable): what stands there now, NULL = nothing; @made: (nullable): what will stand there. No secrets.
+ */
+gboolean eb_setup_record(EbSetup *self, const EbSetupStep *step, const char *kind, const char *name, const char *before,
+                         const char *made, GError **error);
+/**
+ * eb_setup_place_directory: makes @path and what is missing above it (root, 0755), each recorded as a "directory".
+ */
+gboolean eb_setup_place_directory(EbSetup *self, const EbSetupStep *step, const char *path, GError **error);
+/**
+ * eb_setup_place_file: records a "file" and replaces @path as a whole, owned by root and @gid; makes its directory when
+ * missing. The text that stood there (64 KiB at most) comes back with --undo: nothing secret is placed by this.
+ */
+gboolean eb_setup_place_file(EbSetup *self, const EbSetupStep *step, const char *path, const char *text, mode_t mode,
+                             gid_t gid, GError **error);
+/** eb_setup_has_file: @path is what eb_setup_place_file() would make of it. For check. */
+gboolean eb_setup_has_file(const char *path, const char *text, mode_t mode);
+/**
+ * eb_setup_undo_place: undo of "directory" (removed when empty) and "file" (removed, or what stood there put back,
+ * unless somebody changed it since). Usable as a step's undo as it is.
+ */
+EbUndone eb_setup_undo_place(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
 
 /* The steps, by file. */
 extern const EbSetupStep eb_setup_step_packages, eb_setup_step_account, eb_setup_step_directories, eb_setup_step_ranges,

@@ -13,6 +13,8 @@
 
 /* Building a guest image is the longest a setup takes; another one waits for that. */
 #define LOCK_WAIT_S 900
+/* Not below state_dir, which the account may write: what is in there is acted on by root. */
+#define LEDGER_DIR "/var/lib/errand-box-setup"
 #define LOCK_FILE "/run/lock/errand-box-setup"
 
 /* In this order: what a step needs stands before it. */
@@ -68,6 +70,7 @@ eb_setup_new(const EbSetupOptions *options)
     }
     if (self->project != NULL && *self->project == '\0')
         g_clear_pointer(&self->project, g_free);
+    self->ledger_dir = self->private ? g_strconcat(self->daemon_dir, "-setup", NULL) : g_strdup(LEDGER_DIR);
     socket = g_build_filename(self->daemon_dir, "unix.socket", NULL);
     self->client = eb_provision_client_new(socket);
     return self;
@@ -85,6 +88,8 @@ eb_setup_free(EbSetup *self)
     g_free(self->project_root);
     g_free(self->daemon_dir);
     g_free(self->pid_dir);
+    g_free(self->ledger_dir);
+    eb_setup_ledger_free(self->ledger);
     g_free(self->pool);
     g_free(self->project);
     g_free(self->image);
@@ -177,8 +182,8 @@ eb_findings_degraded(EbFindings *self, const char *format, ...)
     va_end(args);
 }
 
-static void
-findings_reset(EbFindings *self)
+void
+eb_findings_reset(EbFindings *self)
 {
     g_clear_pointer(&self->changes, g_ptr_array_unref);
     g_clear_pointer(&self->notes, g_ptr_array_unref);
@@ -208,7 +213,7 @@ check_again(EbSetup *self, const EbSetupStep *step, EbFindings *findings, GError
     g_autoptr(GPtrArray) notes = g_steal_pointer(&findings->notes);
     gboolean degraded = findings->degraded;
 
-    findings_reset(findings);
+    eb_findings_reset(findings);
     if (!step->check(self, findings, error))
         return FALSE;
     if (findings->changes->len > 0) {
@@ -247,8 +252,8 @@ run_step(EbSetup *self, const EbSetupStep *step, EbFindings *findings, EbSetupRe
 }
 
 /* One setup at a time on a machine: they share /etc files. The lock ends with the process. */
-static int
-take_lock(EbSetup *self, GError **error)
+int
+eb_setup_take_lock(EbSetup *self, GError **error)
 {
     int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -270,28 +275,38 @@ take_lock(EbSetup *self, GError **error)
     return fd;
 }
 
+EbSetupRow *
+eb_setup_add_row(EbSetup *self, const EbSetupStep *step, EbFindings *findings, EbSetupResult result, gint64 start,
+                 const GError *failure)
+{
+    EbSetupRow *row = g_new0(EbSetupRow, 1);
+
+    row->id = step->id;
+    row->title = step->title;
+    row->result = failure != NULL ? EB_SETUP_FAILED : result;
+    row->detail = failure != NULL ? g_strdup(failure->message) : join(findings->changes, findings->notes);
+    row->ms = (guint)((g_get_monotonic_time() - start) / 1000);
+    g_clear_pointer(&findings->changes, g_ptr_array_unref);
+    g_clear_pointer(&findings->notes, g_ptr_array_unref);
+    g_ptr_array_add(self->rows, row);
+    return row;
+}
+
 static gboolean
 run_all(EbSetup *self, GError **error)
 {
     for (guint i = 0; i < G_N_ELEMENTS(STEPS); i++) {
         EbFindings findings = {0};
-        EbSetupRow *row = g_new0(EbSetupRow, 1);
+        EbSetupResult result = EB_SETUP_FAILED;
         gint64 start = g_get_monotonic_time();
         g_autoptr(GError) failure = NULL;
+        EbSetupRow *row;
 
-        findings_reset(&findings);
-        row->id = STEPS[i]->id;
-        row->title = STEPS[i]->title;
-        if (run_step(self, STEPS[i], &findings, &row->result, &failure))
-            row->detail = join(findings.changes, findings.notes);
-        else
-            row->detail = g_strdup(failure->message);
-        if (row->result == EB_SETUP_CHANGED || row->result == EB_SETUP_PLANNED)
-            row->undo = g_strdup(STEPS[i]->undo);
-        row->ms = (guint)((g_get_monotonic_time() - start) / 1000);
-        g_ptr_array_unref(findings.changes);
-        g_ptr_array_unref(findings.notes);
-        g_ptr_array_add(self->rows, row);
+        eb_findings_reset(&findings);
+        run_step(self, STEPS[i], &findings, &result, &failure);
+        row = eb_setup_add_row(self, STEPS[i], &findings, result, start, failure);
+        if (result == EB_SETUP_CHANGED || result == EB_SETUP_PLANNED)
+            row->undo = g_strdup(STEPS[i]->undo_hint);
         if (self->progress != NULL)
             self->progress(row->title, row, self->progress_data);
         if (failure != NULL) {
@@ -300,6 +315,13 @@ run_all(EbSetup *self, GError **error)
         }
     }
     return TRUE;
+}
+
+const EbSetupStep *const *
+eb_setup_steps(guint *n)
+{
+    *n = G_N_ELEMENTS(STEPS);
+    return STEPS;
 }
 
 static gboolean
@@ -335,11 +357,11 @@ eb_setup_run(EbSetup *self, GError **error)
                          "setup changes accounts and daemons: run it as root (or with --plan to see what it would do)");
             return FALSE;
         }
-        lock = take_lock(self, error);
+        lock = eb_setup_take_lock(self, error);
         if (lock < 0)
             return FALSE;
     }
-    ok = run_all(self, error);
+    ok = eb_setup_load_ledger(self, error) && run_all(self, error);
     if (lock >= 0)
         close(lock);
     return ok;

@@ -64,6 +64,12 @@ void eb_setup_set_progress(EbSetup *self, EbSetupProgress progress, gpointer use
  * the report. Needs root, except for a plan. Another setup at work on this machine is waited for.
  */
 gboolean eb_setup_run(EbSetup *self, GError **error);
+/**
+ * eb_setup_undo: takes back what the ledger says setup made here, newest first, except what others use now; one row a
+ * step that had something to say. Stops at the first that fails; the next run goes on there. With options.plan it looks
+ * and changes nothing. Needs root, except for a plan.
+ */
+gboolean eb_setup_undo(EbSetup *self, GError **error);
 /** eb_setup_get_rows: (transfer none) (element-type EbSetupRow) */
 GPtrArray *eb_setup_get_rows(EbSetup *self);
 /** eb_setup_to_json: (transfer full): {"schema":1,"steps":[...]} */
