@@ -12,9 +12,9 @@
 
 #define MAX_OUTPUT (64 * 1024)
 
-/* An operator's PATH may lead through directories that others write. */
+/* An operator's PATH may lead through directories that others write. /command is where container images keep s6. */
 static const char *const DIRECTORIES[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
-                                          "/sbin",           "/bin",           NULL};
+                                          "/sbin",           "/bin",           "/command",  NULL};
 static const char *const ENVIRONMENT[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                                           "LC_ALL=C", NULL};
 
