@@ -11,6 +11,7 @@ struct _EbAdmission {
     guint n_held;
     GPtrArray *waiting; /* (element-type EbWaiter), at most max_queue, in the order of arrival */
     GSource *update;    /* tells positions from the main loop */
+    char *paused;       /* (nullable): why no places are given */
 };
 
 G_DEFINE_FINAL_TYPE(EbAdmission, eb_admission, G_TYPE_OBJECT)
@@ -148,7 +149,7 @@ take_out(EbAdmission *self, EbWaiter *waiter)
 static void
 serve(EbAdmission *self)
 {
-    while (self->n_held < self->places && self->waiting->len > 0) {
+    while (self->paused == NULL && self->n_held < self->places && self->waiting->len > 0) {
         g_autoptr(GPtrArray) order = rank(self);
         EbWaiter *waiter = order->pdata[0];
         take_out(self, waiter);
@@ -173,9 +174,10 @@ on_expired(gpointer data)
 {
     EbWaiter *waiter = data;
     EbAdmission *self = waiter->admission;
-    end_wait(waiter, eb_error_new(EB_ERROR_TIMEOUT, "admission.expired",
-                                  "waited %" G_GUINT64_FORMAT " s for a free %s and gave up", self->max_wait_ms / 1000,
-                                  self->what));
+    end_wait(waiter,
+             eb_error_new(EB_ERROR_TIMEOUT, "admission.expired",
+                          "waited %" G_GUINT64_FORMAT " s for a free %s and gave up%s%s", self->max_wait_ms / 1000,
+                          self->what, self->paused != NULL ? ": " : "", self->paused != NULL ? self->paused : ""));
     return G_SOURCE_REMOVE;
 }
 
@@ -195,7 +197,7 @@ eb_admission_acquire_async(EbAdmission *self, const char *owner, EbAdmissionPosi
     g_autoptr(GTask) task = g_task_new(self, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_admission_acquire_async);
     g_task_set_check_cancellable(task, FALSE);
-    if (self->n_held < self->places && self->waiting->len == 0) {
+    if (self->paused == NULL && self->n_held < self->places && self->waiting->len == 0) {
         grant(self, task, name);
         return;
     }
@@ -246,6 +248,15 @@ eb_ticket_free(EbTicket *self)
     g_free(self);
 }
 
+void
+eb_admission_pause(EbAdmission *self, const char *why)
+{
+    g_return_if_fail(EB_IS_ADMISSION(self));
+    g_free(self->paused);
+    self->paused = g_strdup(why);
+    serve(self);
+}
+
 guint
 eb_admission_get_held(EbAdmission *self)
 {
@@ -266,6 +277,7 @@ eb_admission_finalize(GObject *object)
     g_ptr_array_unref(self->waiting);
     g_hash_table_unref(self->held);
     g_free(self->what);
+    g_free(self->paused);
     G_OBJECT_CLASS(eb_admission_parent_class)->finalize(object);
 }
 

@@ -37,6 +37,12 @@ void eb_admission_acquire_async(EbAdmission *self, const char *owner, EbAdmissio
 /** eb_admission_acquire_finish: (transfer full) (nullable) */
 EbTicket *eb_admission_acquire_finish(EbAdmission *self, GAsyncResult *result, GError **error);
 
+/**
+ * eb_admission_pause: gives no places until it is let go on; who comes waits, and is told @why when it gives up.
+ * @why: (nullable): one line for people; NULL = it goes on
+ */
+void eb_admission_pause(EbAdmission *self, const char *why);
+
 guint eb_admission_get_held(EbAdmission *self);
 guint eb_admission_get_waiting(EbAdmission *self);
 

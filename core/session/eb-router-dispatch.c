@@ -5,6 +5,7 @@
 #include "core/chat/eb-opening.h"
 #include "core/session/eb-project-name.h"
 #include "core/session/eb-router-private.h"
+#include "core/session/eb-session-hold.h"
 
 #define MAX_TITLE_CHARACTERS 100
 /* Between two tries to open a thread, when the chat names no time; doubled each time. */
@@ -96,8 +97,9 @@ eb_router_give(EbRouter *self, const EbRouterAddress *address, EbChatMessage *me
 {
     EbSession *session = address->session;
     g_autoptr(GError) error = NULL;
-    if (session == NULL && self->policy != NULL &&
-        !check_project_free(self, address->record->project, address->thread, &error)) {
+    if (session == NULL &&
+        (!eb_session_manager_check_hold(self->manager, &error) ||
+         (self->policy != NULL && !check_project_free(self, address->record->project, address->thread, &error)))) {
         eb_router_refuse(self, message, address->record->thread, error);
         return FALSE;
     }
@@ -167,6 +169,8 @@ check_opening(EbRouter *self, const EbChatMessage *message, const EbOpening *ope
             eb_set_error(error, EB_ERROR_INVALID, "prompt.size", "an errand needs a text");
         return FALSE;
     }
+    if (!eb_session_manager_check_hold(self->manager, error))
+        return FALSE;
     if (self->policy == NULL)
         return TRUE; /* the launch says what it lacks, as it always did */
     if (opening->agent != NULL && eb_config_get_agent(self->manager->parts->config, opening->agent, error) == NULL)

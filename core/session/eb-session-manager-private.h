@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/session/eb-dir-lock.h"
+#include "core/session/eb-session-hold.h"
 #include "core/session/eb-session-manager.h"
 #include "core/session/eb-session-parts.h"
 #include "core/session/eb-session.h"
@@ -22,6 +23,9 @@ struct _EbSessionManager {
     GPtrArray *routers;   /* (element-type EbRouter) */
     GQueue errors;        /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
     GPtrArray *waits;     /* (element-type GTask): stop and close that wait for sessions to end */
+    EbSessionHold *hold;
+    GHashTable *told_hold; /* (set of utf8 id): live ones that were told of it; cleared when it is over */
+    GSource *hold_timer;   /* (nullable): a notice is due */
     gboolean swept;
     gboolean sweeping;
     gboolean closing;
@@ -45,6 +49,8 @@ EbSessionRecord *eb_session_manager_find_record(EbSessionManager *self, const ch
 /** eb_session_manager_begin: (transfer none): makes, registers and starts; @record: (transfer none) */
 EbSession *eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboolean fresh,
                                     EbChatTransport *transport);
+/** eb_session_manager_note_begun: @session is told when it was begun while a hold keeps it waiting. */
+void eb_session_manager_note_begun(EbSessionManager *self, EbSession *session);
 /** eb_session_manager_get_policy: (transfer none) (nullable): of the transport of @record */
 const EbChatPolicy *eb_session_manager_get_policy(EbSessionManager *self, const EbSessionRecord *record);
 void eb_session_manager_note_error(EbSessionManager *self, const char *text);

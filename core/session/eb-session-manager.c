@@ -11,7 +11,7 @@
 
 G_DEFINE_FINAL_TYPE(EbSessionManager, eb_session_manager, G_TYPE_OBJECT)
 
-enum { SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, N_SIGNALS };
+enum { SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, SIGNAL_HOLD_CHANGED, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 void
@@ -77,7 +77,7 @@ guest_gone(EbSessionManager *self, const char *name)
 }
 
 static void
-tell_all(EbSessionManager *self, const char *text)
+tell_working(EbSessionManager *self, const char *text)
 {
     GHashTableIter iter;
     gpointer session;
@@ -108,7 +108,7 @@ on_instance_event(EbContainerBackend *backend, EbInstanceEvent event, const char
         self->swept = FALSE;
         eb_gap_check_forget(self->parts->gaps);
         eb_session_manager_note_error(self, "the container backend went away");
-        tell_all(self, "the container backend went away; waiting whether the guest survives it");
+        tell_working(self, "the container backend went away; waiting whether the guest survives it");
         break;
     case EB_INSTANCE_EVENT_BACKEND_BACK:
         eb_gap_check_forget(self->parts->gaps);
@@ -198,6 +198,7 @@ on_session_ended(EbSession *session, const char *reason, const GError *error, gp
     if (error != NULL)
         eb_session_manager_note_error(self, error->message);
     g_hash_table_remove(self->sessions, record->id);
+    g_hash_table_remove(self->told_hold, record->id);
     if (record->agent_session == NULL)
         g_hash_table_remove(self->records, record->id);
     g_signal_emit(self, signals[SIGNAL_SESSION_ENDED], 0, record->id, record->thread, reason, error);
@@ -245,6 +246,7 @@ eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboole
     g_signal_connect_object(session, "ended", G_CALLBACK(on_session_ended), self, 0);
     eb_session_set_policy(session, eb_session_manager_get_policy(self, record));
     eb_session_start(session);
+    eb_session_manager_note_begun(self, session);
     return session;
 }
 
@@ -381,6 +383,7 @@ eb_session_manager_dispose(GObject *object)
     g_hash_table_remove_all(self->sessions);
     eb_clear_source(&self->close_timer);
     eb_clear_source(&self->sweep_timer);
+    eb_clear_source(&self->hold_timer);
     G_OBJECT_CLASS(eb_session_manager_parent_class)->dispose(object);
 }
 
@@ -395,6 +398,8 @@ eb_session_manager_finalize(GObject *object)
     g_hash_table_unref(self->policies);
     g_ptr_array_unref(self->decisions);
     g_queue_clear_full(&self->errors, g_free);
+    g_hash_table_unref(self->told_hold);
+    eb_session_hold_free(self->hold);
     /* The run's lock last: a guest of a run whose lock is free is fair game for others. */
     eb_dir_lock_release(self->state_lock);
     eb_dir_lock_release(self->run_lock);
@@ -416,6 +421,8 @@ eb_session_manager_class_init(EbSessionManagerClass *klass)
     signals[SIGNAL_SESSION_ENDED] =
         g_signal_new("session-ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 4, G_TYPE_STRING,
                      G_TYPE_STRING, G_TYPE_STRING, G_TYPE_ERROR);
+    signals[SIGNAL_HOLD_CHANGED] =
+        g_signal_new("hold-changed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }
 
 static void
@@ -434,4 +441,6 @@ eb_session_manager_init(EbSessionManager *self)
     self->routers = g_ptr_array_new_with_free_func(g_object_unref);
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);
     g_queue_init(&self->errors);
+    self->hold = eb_session_hold_new();
+    self->told_hold = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }

@@ -26,6 +26,8 @@ G_BEGIN_DECLS
  *   "session-ended" (const char *session (nullable), const char *thread, const char *reason, GError *error (nullable)):
  *       nothing is left of it but its record; also for starts that failed (session NULL when there never was a record).
  *       The error's code tells the exit code of a command that waited for it.
+ *   "hold-changed" (const char *why (nullable)): new sessions are held for another reason, or (NULL) no more; see
+ *       eb-session-hold.h.
  */
 #define EB_TYPE_SESSION_MANAGER (eb_session_manager_get_type())
 G_DECLARE_FINAL_TYPE(EbSessionManager, eb_session_manager, EB, SESSION_MANAGER, GObject)
