@@ -40,9 +40,11 @@ eb_control_client_init(EbControlClient *self)
 {
 }
 
+/* @wait_ms: 0 = do not wait */
 static GSocket *
-connect_to(const char *path, GError **error)
+connect_to(const char *path, guint wait_ms, GError **error)
 {
+    const struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
     g_autoptr(GError) local = NULL;
 
     if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
@@ -52,6 +54,10 @@ connect_to(const char *path, GError **error)
     g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
     g_autoptr(GSocket) socket =
         g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_DEFAULT, &local);
+    if (socket != NULL) {
+        g_socket_set_blocking(socket, wait_ms != 0);
+        setsockopt(g_socket_get_fd(socket), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    }
     if (socket != NULL && g_socket_connect(socket, address, NULL, &local)) {
         g_socket_set_blocking(socket, FALSE);
         return g_steal_pointer(&socket);
@@ -60,6 +66,9 @@ connect_to(const char *path, GError **error)
         g_error_matches(local, G_IO_ERROR, G_IO_ERROR_CONNECTION_REFUSED))
         eb_set_error(error, EB_ERROR_UNAVAILABLE, "control.down", "the service is not running (nobody listens on %s)",
                      path);
+    else if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
+        eb_set_error(error, EB_ERROR_BUSY, "control.queue",
+                     "the service runs and takes no connections (%s is full): it is busy, or hangs", path);
     else if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
         eb_set_error(error, EB_ERROR_DENIED, "control.denied",
                      "%s: permission denied (root and the service's account may ask it)", path);
@@ -68,11 +77,11 @@ connect_to(const char *path, GError **error)
     return NULL;
 }
 
-EbControlClient *
-eb_control_client_new(const char *state_dir, GError **error)
+static EbControlClient *
+client_new(const char *state_dir, guint wait_ms, GError **error)
 {
     g_autofree char *path = eb_control_path(state_dir);
-    g_autoptr(GSocket) socket = connect_to(path, error);
+    g_autoptr(GSocket) socket = connect_to(path, wait_ms, error);
 
     if (socket == NULL)
         return NULL;
@@ -83,6 +92,25 @@ eb_control_client_new(const char *state_dir, GError **error)
                        g_io_stream_get_output_stream(G_IO_STREAM(self->connection)), &EB_JSONRPC_LIMITS_CONTROL);
     eb_jsonrpc_start(self->peer);
     return self;
+}
+
+EbControlClient *
+eb_control_client_new(const char *state_dir, GError **error)
+{
+    return client_new(state_dir, EB_CONTROL_CONNECT_MS, error);
+}
+
+EbControlClient *
+eb_control_client_new_now(const char *state_dir, GError **error)
+{
+    return client_new(state_dir, 0, error);
+}
+
+pid_t
+eb_control_client_get_service_pid(EbControlClient *self)
+{
+    g_autoptr(GCredentials) service = g_socket_get_credentials(g_socket_connection_get_socket(self->connection), NULL);
+    return service != NULL ? MAX(g_credentials_get_unix_pid(service, NULL), 0) : 0;
 }
 
 EbJsonrpc *

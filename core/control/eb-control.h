@@ -26,6 +26,8 @@ char *eb_control_path(const char *state_dir);
 #define EB_CONTROL_MAX_TEXT (256 * 1024)
 /** EB_CONTROL_MAX_CLIENTS: connections at one time; further ones are closed at once. */
 #define EB_CONTROL_MAX_CLIENTS 32
+/** EB_CONTROL_CONNECT_MS: what a place in the service's queue of connections may take; it is free in moments, or never. */
+#define EB_CONTROL_CONNECT_MS 5000
 /** EB_CONTROL_DEADLINE_MS: what an answer may take, unless the method says otherwise. */
 #define EB_CONTROL_DEADLINE_MS 30000
 

@@ -80,14 +80,22 @@ eb_dir_lock_release(EbDirLock *self)
     g_free(self);
 }
 
-gboolean
-eb_dir_lock_is_held(const char *dir, const char *name)
+EbDirLockState
+eb_dir_lock_look(const char *dir, const char *name)
 {
     g_autofree char *path = g_build_filename(dir, name, NULL);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return FALSE;
-    gboolean held = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+        return errno == ENOENT ? EB_DIR_LOCK_ABSENT : EB_DIR_LOCK_UNKNOWN;
+    EbDirLockState state = EB_DIR_LOCK_FREE;
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+        state = errno == EWOULDBLOCK ? EB_DIR_LOCK_HELD : EB_DIR_LOCK_UNKNOWN;
     close(fd);
-    return held;
+    return state;
+}
+
+gboolean
+eb_dir_lock_is_held(const char *dir, const char *name)
+{
+    return eb_dir_lock_look(dir, name) == EB_DIR_LOCK_HELD;
 }

@@ -21,6 +21,14 @@ typedef struct _EbDirLock EbDirLock;
 EbDirLock *eb_dir_lock_take(const char *dir, const char *name, GError **error);
 /** eb_dir_lock_release: (nullable) (transfer full): removes the file and lets go. */
 void eb_dir_lock_release(EbDirLock *self);
+/** EbDirLockState: what a look at a lock file finds. */
+typedef enum {
+    EB_DIR_LOCK_UNKNOWN = 0, /* it cannot be looked at */
+    EB_DIR_LOCK_ABSENT,      /* released in order, or never taken */
+    EB_DIR_LOCK_FREE,        /* its holder died */
+    EB_DIR_LOCK_HELD,
+} EbDirLockState;
+EbDirLockState eb_dir_lock_look(const char *dir, const char *name);
 /** eb_dir_lock_is_held: by anybody; a missing file is not held. */
 gboolean eb_dir_lock_is_held(const char *dir, const char *name);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbDirLock, eb_dir_lock_release)

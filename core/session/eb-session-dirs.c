@@ -301,3 +301,15 @@ eb_session_dirs_make_private(const char *path, guint32 uid, guint32 gid, GError 
     close(parent_fd);
     return fd >= 0;
 }
+
+char *
+eb_session_home_id_read(const char *locks_dir)
+{
+    g_autofree char *path = g_build_filename(locks_dir, EB_SESSION_HOME_ID_FILE, NULL);
+    g_autofree char *known = NULL;
+    gsize length = 0;
+    if (!g_file_get_contents(path, &known, &length, NULL) || length > 64)
+        return NULL;
+    g_strstrip(known);
+    return eb_session_id_check(known) ? g_steal_pointer(&known) : NULL;
+}

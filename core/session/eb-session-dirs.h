@@ -50,5 +50,9 @@ void eb_session_dirs_remove_empty_project(const char *project_root, const char *
 GPtrArray *eb_session_dirs_list(const char *state_root);
 /** eb_session_dirs_make_private: makes @path (absolute) with mode 0700 when missing; it must be the account's own. */
 gboolean eb_session_dirs_make_private(const char *path, guint32 uid, guint32 gid, GError **error);
+/** EB_SESSION_HOME_ID_FILE: beside the locks: one random name a state directory, the label "home" of its guests. */
+#define EB_SESSION_HOME_ID_FILE "home-id"
+/** eb_session_home_id_read: (transfer full) (nullable): NULL when there is none yet. */
+char *eb_session_home_id_read(const char *locks_dir);
 
 G_END_DECLS

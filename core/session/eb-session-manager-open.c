@@ -12,8 +12,9 @@
 #include <pwd.h>
 #include <unistd.h>
 
-/* How long a try waits for its own root: 2 s in all. */
+/* How long a try waits for its own root: 2 s in all; a service for its state directory: 200 ms. */
 #define SETTLE_TRIES 20
+#define LOOK_TRIES 2
 #define SETTLE_PAUSE_US 100000
 
 typedef struct {
@@ -84,16 +85,12 @@ make_path(const char *path, EbSessionParts *parts, GError **error)
 
 /* One random name a state directory; made once. */
 static char *
-read_home_id(const char *locks_dir, GError **error)
+find_home_id(const char *locks_dir, GError **error)
 {
-    g_autofree char *path = g_build_filename(locks_dir, "home-id", NULL);
-    g_autofree char *known = NULL;
-    gsize length = 0;
-    if (g_file_get_contents(path, &known, &length, NULL) && length <= 64) {
-        g_strstrip(known);
-        if (eb_session_id_check(known))
-            return g_steal_pointer(&known);
-    }
+    g_autofree char *path = g_build_filename(locks_dir, EB_SESSION_HOME_ID_FILE, NULL);
+    char *known = eb_session_home_id_read(locks_dir);
+    if (known != NULL)
+        return known;
     g_autofree char *fresh = eb_session_id_new();
     GError *failed = NULL;
     if (!g_file_set_contents_full(path, fresh, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0600, &failed)) {
@@ -104,12 +101,13 @@ read_home_id(const char *locks_dir, GError **error)
     return g_steal_pointer(&fresh);
 }
 
-/* Another try may hold the lock of a dead one for the moments it takes to settle it; nobody does so to a service. */
+/* Another try may hold the lock of a dead one for the moments it takes to settle it; whoever looks whether a service
+ * lives holds its lock for microseconds. */
 static EbDirLock *
 take_state_lock(EbSessionParts *parts, GError **error)
 {
     gboolean service = g_strcmp0(parts->state_root, eb_config_get_state_dir(parts->config)) == 0;
-    for (guint tries = service ? SETTLE_TRIES : 0;; tries++) {
+    for (guint tries = service ? SETTLE_TRIES - LOOK_TRIES : 0;; tries++) {
         GError *local = NULL;
         EbDirLock *lock = eb_dir_lock_take(parts->state_root, EB_STATE_LOCK_FILE, &local);
         if (lock != NULL)
@@ -136,7 +134,7 @@ prepare_ground(EbGround *ground, GError **error)
         g_prefix_error(error, "another errand-box works on this state directory: ");
         return FALSE;
     }
-    parts->home_id = read_home_id(parts->locks_dir, error);
+    parts->home_id = find_home_id(parts->locks_dir, error);
     if (parts->home_id == NULL)
         return FALSE;
     g_autofree char *name = g_strdup_printf("run-%s.lock", parts->run_id);

@@ -4,6 +4,7 @@
 
 #include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
+#include "core/session/eb-project-name.h"
 #include "core/session/eb-session-dirs.h"
 
 #include <dirent.h>
@@ -19,11 +20,12 @@ typedef struct {
     EbSweepIsLive is_live;
     gpointer live_data;
     GPtrArray *doomed; /* (element-type utf8) */
+    guint open;        /* being ended, at most EB_SWEEP_AT_ONCE */
     guint ended;
     GError *first;
 } EbGuestSweep;
 
-static void next_guest(GTask *task);
+static void next_guests(GTask *task);
 
 static void
 guest_sweep_free(gpointer data)
@@ -48,25 +50,29 @@ on_guest_gone(GObject *source, GAsyncResult *result, gpointer user_data)
         if (sweep->first == NULL)
             sweep->first = g_steal_pointer(&error);
     }
-    next_guest(task);
+    sweep->open--;
+    next_guests(task);
 }
 
 static void
-next_guest(GTask *task)
+next_guests(GTask *task)
 {
     EbGuestSweep *sweep = g_task_get_task_data(task);
-    if (sweep->doomed->len == 0) {
+    sweep->open++; /* our own, so that an answer that comes at once does not end it before all are asked */
+    while (sweep->doomed->len > 0 && sweep->open <= EB_SWEEP_AT_ONCE) {
+        g_autofree char *name = g_ptr_array_steal_index(sweep->doomed, sweep->doomed->len - 1);
+        eb_log_event(G_LOG_LEVEL_INFO, G_LOG_DOMAIN, "ending a guest that a dead run left", "EB_INSTANCE", name, NULL);
+        sweep->open++;
+        eb_container_backend_stop_async(sweep->parts->backend, name, EB_STOP_FORCE | EB_STOP_DESTROY, 0,
+                                        STOP_DEADLINE_MS, NULL, on_guest_gone, task);
+    }
+    if (--sweep->open == 0) {
         if (sweep->first != NULL)
             g_task_return_error(task, g_steal_pointer(&sweep->first));
         else
             g_task_return_int(task, sweep->ended);
         g_object_unref(task);
-        return;
     }
-    g_autofree char *name = g_ptr_array_steal_index(sweep->doomed, sweep->doomed->len - 1);
-    eb_log_event(G_LOG_LEVEL_INFO, G_LOG_DOMAIN, "ending a guest that a dead run left", "EB_INSTANCE", name, NULL);
-    eb_container_backend_stop_async(sweep->parts->backend, name, EB_STOP_FORCE | EB_STOP_DESTROY, 0, STOP_DEADLINE_MS,
-                                    NULL, on_guest_gone, task);
 }
 
 static gboolean
@@ -101,7 +107,24 @@ on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
         if (is_doomed(sweep, info))
             g_ptr_array_add(sweep->doomed, g_strdup(info->name));
     }
-    next_guest(task);
+    next_guests(task);
+}
+
+EbSessionParts *
+eb_session_sweep_parts_new(EbConfig *config, EbContainerBackend *backend, GError **error)
+{
+    g_autoptr(EbSessionParts) parts = eb_session_parts_new();
+    parts->locks_dir = g_build_filename(eb_config_get_state_dir(config), "locks", NULL);
+    parts->home_id = eb_session_home_id_read(parts->locks_dir);
+    if (parts->home_id == NULL) {
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "sweep.home", "no service has run on %s yet",
+                     eb_config_get_state_dir(config));
+        return NULL;
+    }
+    parts->config = g_object_ref(config);
+    parts->backend = g_object_ref(backend);
+    parts->run_id = eb_session_id_new();
+    return g_steal_pointer(&parts);
 }
 
 void

@@ -18,6 +18,15 @@ void eb_session_sweep_open_async(EbSessionParts *parts, GPtrArray *records, GAsy
                                  gpointer user_data);
 gboolean eb_session_sweep_open_finish(GAsyncResult *result, gboolean *swept, GError **error);
 
+/**
+ * eb_session_sweep_parts_new: (transfer full) (nullable): what eb_session_sweep_guests_async() needs, and nothing more:
+ * for a program that ends what a dead service left, without a session manager.
+ * EB_ERROR_NOT_FOUND "sweep.home": no service has ever run on this state directory.
+ */
+EbSessionParts *eb_session_sweep_parts_new(EbConfig *config, EbContainerBackend *backend, GError **error);
+
+/** EB_SWEEP_AT_ONCE: guests that are ended at the same time. */
+#define EB_SWEEP_AT_ONCE 4
 /** EbSweepIsLive: TRUE when a session of this run has the guest @instance. */
 typedef gboolean (*EbSweepIsLive)(const char *instance, gpointer user_data);
 /**
