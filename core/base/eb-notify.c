@@ -5,10 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define MAX_MESSAGE 512
+#define MAX_FD 1023
+
+/* The line that s6 takes for "ready", on a descriptor that its notification-fd file names. */
+static void
+tell_s6(void)
+{
+    const char *text = g_getenv(EB_NOTIFY_FD_VARIABLE);
+    struct stat info;
+    guint64 fd;
+
+    if (text == NULL || !g_ascii_string_to_unsigned(text, 10, 3, MAX_FD, &fd, NULL))
+        return;
+    /* Once: the number may mean another file afterwards. */
+    g_unsetenv(EB_NOTIFY_FD_VARIABLE);
+    if (fstat((int)fd, &info) < 0 || !S_ISFIFO(info.st_mode))
+        return;
+    if (write((int)fd, "\n", 1) != 1)
+        g_debug("s6 cannot be told");
+    close((int)fd);
+}
 
 static gboolean
 make_address(const char *path, struct sockaddr_un *address, socklen_t *length)
@@ -49,6 +70,7 @@ void
 eb_notify_ready(void)
 {
     send_state("READY=1");
+    tell_s6();
 }
 
 void
@@ -62,6 +84,13 @@ void
 eb_notify_stopping(void)
 {
     send_state("STOPPING=1");
+}
+
+void
+eb_notify_extend(guint ms)
+{
+    g_autofree char *state = g_strdup_printf("EXTEND_TIMEOUT_USEC=%" G_GUINT64_FORMAT, (guint64)ms * 1000);
+    send_state(state);
 }
 
 void

@@ -25,6 +25,8 @@ static const Program guest_programs[] = {
     {"relay", "guest/relay", EB_DATA_DIR "/guest/relay"},
     {"init", "guest/init", EB_DATA_DIR "/guest/init"},
 };
+/* Stand where the running program stands. */
+static const char *const own_programs[] = {"errand-box", "errand-boxd", "errand-box-watchdog"};
 static const Program broker_program = {"errand-box-broker", "errand-box-broker", EB_LIBEXEC_DIR "/errand-box-broker"};
 
 typedef struct {
@@ -41,6 +43,7 @@ struct _EbPaths {
     char *data_dir;
     OpenFile broker;
     OpenFile guest[G_N_ELEMENTS(guest_programs)];
+    char *own[G_N_ELEMENTS(own_programs)];
 };
 
 G_DEFINE_FINAL_TYPE(EbPaths, eb_paths, G_TYPE_OBJECT)
@@ -63,6 +66,8 @@ eb_paths_finalize(GObject *object)
     open_file_clear(&self->broker);
     for (guint i = 0; i < G_N_ELEMENTS(self->guest); i++)
         open_file_clear(&self->guest[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(self->own); i++)
+        g_free(self->own[i]);
     g_free(self->plugin_dir);
     g_free(self->data_dir);
     G_OBJECT_CLASS(eb_paths_parent_class)->finalize(object);
@@ -132,6 +137,9 @@ eb_paths_new(GError **error)
     open_program(&self->broker, &broker_program, build_dir);
     for (guint i = 0; i < G_N_ELEMENTS(guest_programs); i++)
         open_program(&self->guest[i], &guest_programs[i], build_dir);
+    g_autofree char *own_dir = build_dir != NULL ? g_strdup(build_dir) : g_path_get_dirname(exe);
+    for (guint i = 0; i < G_N_ELEMENTS(own_programs); i++)
+        self->own[i] = g_build_filename(own_dir, own_programs[i], NULL);
     return g_steal_pointer(&self);
 }
 
@@ -227,5 +235,8 @@ eb_paths_get_program_path(EbPaths *self, const char *name)
     for (guint i = 0; i < G_N_ELEMENTS(guest_programs); i++)
         if (strcmp(guest_programs[i].name, name) == 0)
             return self->guest[i].path;
+    for (guint i = 0; i < G_N_ELEMENTS(own_programs); i++)
+        if (strcmp(own_programs[i], name) == 0)
+            return self->own[i];
     return NULL;
 }

@@ -27,8 +27,9 @@ const char *eb_paths_get_data_dir(EbPaths *self);
 int eb_paths_get_broker_fd(EbPaths *self, GError **error);
 /** eb_paths_get_guest_program: (transfer none) (nullable): bytes of "launch", "relay" or "init". */
 GBytes *eb_paths_get_guest_program(EbPaths *self, const char *name, GError **error);
-/** eb_paths_get_program_path: (transfer none) (nullable): where "errand-box-broker", "launch", "relay" or "init" should
- *  be, for messages and the doctor; it may be missing. */
+/** eb_paths_get_program_path: (transfer none) (nullable): where "errand-box-broker", "launch", "relay", "init",
+ *  "errand-box", "errand-boxd" or "errand-box-watchdog" should be, for messages, units and the doctor; it may be
+ *  missing. */
 const char *eb_paths_get_program_path(EbPaths *self, const char *name);
 
 G_END_DECLS

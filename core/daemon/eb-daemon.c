@@ -3,6 +3,7 @@
 
 #include "core/base/eb-notify.h"
 #include "core/base/eb-source.h"
+#include "core/daemon/eb-daemon-beat.h"
 #include "core/daemon/eb-daemon-private.h"
 #include "core/plugin/eb-credentials.h"
 
@@ -33,7 +34,8 @@ struct _EbDaemon {
     GCancellable *starting; /* ends a start that is no longer wanted */
     GError *failure;        /* (nullable): the first */
     GSource *signals[3];
-    GSource *watchdog; /* (nullable) */
+    GSource *watchdog;  /* (nullable) */
+    EbDaemonBeat *beat; /* (nullable): while it runs */
     State state;
     gboolean plugins_started;
     gboolean asked_to_stop;
@@ -52,6 +54,7 @@ eb_daemon_finalize(GObject *object)
     for (gsize i = 0; i < G_N_ELEMENTS(self->signals); i++)
         eb_clear_source(&self->signals[i]);
     eb_clear_source(&self->watchdog);
+    g_clear_pointer(&self->beat, eb_daemon_beat_free);
     g_clear_pointer(&self->control, eb_daemon_control_free);
     g_clear_pointer(&self->transports, eb_daemon_transports_free);
     g_clear_object(&self->manager);
@@ -143,8 +146,7 @@ checked(GObject *source, GAsyncResult *result, gpointer user_data)
     attach_transports(self);
     self->state = STATE_READY;
     self->watchdog = eb_notify_watchdog_source();
-    eb_notify_ready();
-    eb_notify_status("ready");
+    eb_daemon_beat_ready(self->beat, self->manager);
     eb_info("ready");
 }
 
@@ -199,6 +201,7 @@ finish(EbDaemon *self)
     for (gsize i = 0; i < G_N_ELEMENTS(self->signals); i++)
         eb_clear_source(&self->signals[i]);
     eb_clear_source(&self->watchdog);
+    g_clear_pointer(&self->beat, eb_daemon_beat_free);
     if (self->failure != NULL)
         g_task_return_error(task, g_steal_pointer(&self->failure));
     else
@@ -245,8 +248,7 @@ drain(EbDaemon *self)
 {
     if (self->state >= STATE_CLOSING)
         return;
-    eb_notify_stopping();
-    eb_notify_status("draining");
+    eb_daemon_beat_stopping(self->beat);
     self->state = STATE_CLOSING;
     if (self->manager != NULL)
         eb_session_manager_close_async(self->manager, NULL, closed, g_object_ref(self));
@@ -330,6 +332,7 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
 
     self->task = g_task_new(self, NULL, callback, user_data);
     g_task_set_source_tag(self->task, eb_daemon_run_async);
+    self->beat = eb_daemon_beat_new();
     self->signals[0] = watch_signal(SIGTERM, told_to_stop, self);
     self->signals[1] = watch_signal(SIGINT, told_to_stop, self);
     self->signals[2] = watch_signal(SIGHUP, told_to_reload, self);

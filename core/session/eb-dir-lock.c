@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/session/eb-dir-lock.h"
 
+#include "core/session/eb-lock-holder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,12 +20,13 @@ struct _EbDirLock {
 static char *
 read_holder(int fd)
 {
-    char text[32] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    guint64 pid = 0;
-    if (n <= 0 || (pid = g_ascii_strtoull(text, NULL, 10)) == 0 || pid > G_MAXINT)
+    char text[EB_LOCK_TEXT_MAX + 1] = "";
+    g_autofree char *id = NULL;
+    pid_t pid = 0;
+    if (pread(fd, text, sizeof text - 1, 0) <= 0 || !eb_lock_text_parse(text, &pid, &id))
         return g_strdup("another process");
-    return g_strdup_printf("process %" G_GUINT64_FORMAT, pid);
+    return id != NULL ? g_strdup_printf("process %d (instance %s)", (int)pid, id)
+                      : g_strdup_printf("process %d", (int)pid);
 }
 
 static gboolean
@@ -66,6 +69,15 @@ eb_dir_lock_take(const char *dir, const char *name, GError **error)
     }
     eb_set_error(error, EB_ERROR_BUSY, "lock.busy", "the lock %s keeps changing hands", path);
     return NULL;
+}
+
+void
+eb_dir_lock_set_id(EbDirLock *self, const char *id)
+{
+    g_autofree char *text = g_strdup_printf("%d %s\n", (int)getpid(), id);
+    if (pwrite(self->fd, text, strlen(text), 0) < 0) {
+        /* For people alone, as above. */
+    }
 }
 
 void

@@ -19,6 +19,8 @@ typedef struct _EbDirLock EbDirLock;
  * Returns: (transfer full) (nullable): EB_ERROR_LOCKED "lock.held" names the holder's pid when it can be read.
  */
 EbDirLock *eb_dir_lock_take(const char *dir, const char *name, GError **error);
+/** eb_dir_lock_set_id: @id: which instance of the program holds it, for people: letters, digits and hyphens. */
+void eb_dir_lock_set_id(EbDirLock *self, const char *id);
 /** eb_dir_lock_release: (nullable) (transfer full): removes the file and lets go. */
 void eb_dir_lock_release(EbDirLock *self);
 /** EbDirLockState: what a look at a lock file finds. */

@@ -134,6 +134,7 @@ prepare_ground(EbGround *ground, GError **error)
         g_prefix_error(error, "another errand-box works on this state directory: ");
         return FALSE;
     }
+    eb_dir_lock_set_id(ground->state_lock, parts->run_id);
     parts->home_id = find_home_id(parts->locks_dir, error);
     if (parts->home_id == NULL)
         return FALSE;
