@@ -111,6 +111,19 @@ default_image_import_finish(EbContainerBackend *self, GAsyncResult *result, GErr
 }
 
 static void
+default_image_remove_async(EbContainerBackend *self, const char *fingerprint, guint deadline_ms,
+                           GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_report_not_supported(self, callback, user_data, default_image_remove_async, "remove images");
+}
+
+static gboolean
+default_image_remove_finish(EbContainerBackend *self, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+static void
 eb_container_backend_default_init(EbContainerBackendInterface *iface)
 {
     iface->probe_async = default_probe_async;
@@ -129,6 +142,8 @@ eb_container_backend_default_init(EbContainerBackendInterface *iface)
     iface->image_info_finish = default_image_info_finish;
     iface->image_import_async = default_image_import_async;
     iface->image_import_finish = default_image_import_finish;
+    iface->image_remove_async = default_image_remove_async;
+    iface->image_remove_finish = default_image_remove_finish;
 
     g_signal_new("instance-event", EB_TYPE_CONTAINER_BACKEND, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
                  G_TYPE_INT, G_TYPE_STRING);
@@ -282,4 +297,23 @@ eb_container_backend_image_import_finish(EbContainerBackend *self, GAsyncResult 
     g_return_val_if_fail(EB_IS_CONTAINER_BACKEND(self), NULL);
     value = EB_CONTAINER_BACKEND_GET_IFACE(self)->image_import_finish(self, result, error);
     return eb_border_pointer(value, error);
+}
+
+void
+eb_container_backend_image_remove_async(EbContainerBackend *self, const char *fingerprint, guint deadline_ms,
+                                        GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(EB_IS_CONTAINER_BACKEND(self) && fingerprint != NULL);
+    EB_CONTAINER_BACKEND_GET_IFACE(self)->image_remove_async(self, fingerprint, deadline_ms, cancellable, callback,
+                                                             user_data);
+}
+
+gboolean
+eb_container_backend_image_remove_finish(EbContainerBackend *self, GAsyncResult *result, GError **error)
+{
+    gboolean done;
+
+    g_return_val_if_fail(EB_IS_CONTAINER_BACKEND(self), FALSE);
+    done = EB_CONTAINER_BACKEND_GET_IFACE(self)->image_remove_finish(self, result, error);
+    return eb_border_boolean(done, error);
 }

@@ -102,6 +102,11 @@ struct _EbContainerBackendInterface {
                                const char *rootfs_path, guint deadline_ms, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data);
     EbImageInfo *(*image_import_finish)(EbContainerBackend *self, GAsyncResult *result, GError **error);
+
+    /* since 1.2 */
+    void (*image_remove_async)(EbContainerBackend *self, const char *fingerprint, guint deadline_ms,
+                               GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
+    gboolean (*image_remove_finish)(EbContainerBackend *self, GAsyncResult *result, GError **error);
 };
 
 /** eb_container_backend_probe_async: what this backend can and cannot enforce here; changes nothing. */
@@ -170,5 +175,12 @@ EB_API void eb_container_backend_image_import_async(EbContainerBackend *self, co
 /** eb_container_backend_image_import_finish: (transfer full) (nullable) */
 EB_API EbImageInfo *eb_container_backend_image_import_finish(EbContainerBackend *self, GAsyncResult *result,
                                                              GError **error);
+
+/** eb_container_backend_image_remove_async: the image with its aliases; one that is gone already is no failure. */
+EB_API void eb_container_backend_image_remove_async(EbContainerBackend *self, const char *fingerprint,
+                                                    guint deadline_ms, GCancellable *cancellable,
+                                                    GAsyncReadyCallback callback, gpointer user_data);
+EB_API gboolean eb_container_backend_image_remove_finish(EbContainerBackend *self, GAsyncResult *result,
+                                                         GError **error);
 
 G_END_DECLS

@@ -311,6 +311,7 @@ eb_instance_info_free(EbInstanceInfo *self)
     g_free(self->name);
     g_hash_table_unref(self->labels);
     g_free(self->location);
+    g_free(self->image);
     g_free(self);
 }
 

@@ -87,6 +87,7 @@ struct _EbInstanceInfo {
     guint64 cpu_ns;
     gint64 created_unix; /* seconds */
     char *location;      /* (nullable): cluster member */
+    char *image;         /* (nullable): fingerprint of the image it was made from, where the backend tells; since 1.2 */
 };
 EB_API EbInstanceInfo *eb_instance_info_new(const char *name);
 EB_API void eb_instance_info_free(EbInstanceInfo *self);

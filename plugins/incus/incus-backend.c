@@ -438,6 +438,33 @@ backend_image_import_async(EbContainerBackend *backend, const char *alias, const
 }
 
 static void
+on_image_removed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = user_data;
+    GError *error = NULL;
+    if (incus_image_remove_finish(result, &error))
+        g_task_return_boolean(task, TRUE);
+    else
+        g_task_return_error(task, error);
+}
+
+static void
+image_remove_go(GTask *task)
+{
+    IncusBackend *self = g_task_get_source_object(task);
+    Call *call = g_task_get_task_data(task);
+    incus_image_remove_async(self->client, call->name, call->deadline, on_image_removed, task);
+}
+
+static void
+backend_image_remove_async(EbContainerBackend *backend, const char *fingerprint, guint deadline_ms,
+                           GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    call_go(call_new(backend, backend_image_remove_async, fingerprint, deadline_ms, cancellable, callback, user_data),
+            image_remove_go);
+}
+
+static void
 on_probed(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(GTask) task = user_data;
@@ -510,6 +537,8 @@ incus_backend_iface_init(EbContainerBackendInterface *iface)
     iface->image_info_finish = backend_array_finish;
     iface->image_import_async = backend_image_import_async;
     iface->image_import_finish = backend_image_import_finish;
+    iface->image_remove_async = backend_image_remove_async;
+    iface->image_remove_finish = propagate_boolean;
 }
 
 /* --- life --- */

@@ -3,6 +3,7 @@
 
 #include "incus-error.h"
 #include "incus-instance-json.h"
+#include "incus-operation.h"
 
 /* --- info --- */
 
@@ -105,4 +106,37 @@ incus_image_info_finish(GAsyncResult *result, GError **error)
 {
     g_return_val_if_fail(g_async_result_is_tagged(result, incus_image_info_async), NULL);
     return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+/* --- remove --- */
+
+static void
+on_removed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = user_data;
+    GError *error = NULL;
+    g_autoptr(IncusReply) reply = incus_operation_finish(result, &error);
+    if (reply == NULL && error->code != EB_ERROR_NOT_FOUND) {
+        g_task_return_error(task, error);
+        return;
+    }
+    g_clear_error(&error);
+    g_task_return_boolean(task, TRUE);
+}
+
+void
+incus_image_remove_async(IncusClient *client, const char *fingerprint, IncusDeadline *deadline,
+                         GAsyncReadyCallback callback, gpointer user_data)
+{
+    GTask *task = g_task_new(client, NULL, callback, user_data);
+    g_autofree char *path = incus_client_path(client, NULL, "images", fingerprint, NULL);
+    g_task_set_source_tag(task, incus_image_remove_async);
+    incus_operation_run_async(client, "DELETE", path, NULL, deadline, on_removed, task);
+}
+
+gboolean
+incus_image_remove_finish(GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_async_result_is_tagged(result, incus_image_remove_async), FALSE);
+    return g_task_propagate_boolean(G_TASK(result), error);
 }

@@ -23,4 +23,9 @@ void incus_image_import_async(IncusClient *client, const char *alias, const char
 /** incus_image_import_finish: (transfer full) (nullable) */
 EbImageInfo *incus_image_import_finish(GAsyncResult *result, GError **error);
 
+/** incus_image_remove_async: an image that is not there is no failure. */
+void incus_image_remove_async(IncusClient *client, const char *fingerprint, IncusDeadline *deadline,
+                              GAsyncReadyCallback callback, gpointer user_data);
+gboolean incus_image_remove_finish(GAsyncResult *result, GError **error);
+
 G_END_DECLS

@@ -150,6 +150,7 @@ incus_instance_info(JsonObject *instance)
     info->created_unix = parse_time(eb_json_get_string(instance, "created_at"));
     if (location != NULL && *location != '\0' && !g_str_equal(location, "none"))
         info->location = g_strdup(location);
+    info->image = g_strdup(eb_json_get_string(config, "volatile.base_image"));
     if (info->labels == NULL)
         info->labels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (config != NULL) {

@@ -254,6 +254,30 @@ run_program(const char *directory, const char *command)
 }
 
 static void
+remove_image(const char *fingerprint)
+{
+    g_auto(EbTestResult) done = {0};
+    g_autoptr(GError) error = NULL;
+    eb_container_backend_image_remove_async(incus_test.backend, fingerprint, EB_TEST_DEADLINE_MS, NULL,
+                                            eb_test_result_ready, &done);
+    eb_container_backend_image_remove_finish(incus_test.backend, eb_test_result_wait(&done), &error);
+    g_assert_no_error(error);
+}
+
+static void
+assert_made_from(const char *name, const char *fingerprint)
+{
+    g_auto(EbTestResult) done = {0};
+    g_autoptr(GError) error = NULL;
+    eb_container_backend_list_async(incus_test.backend, name, EB_TEST_DEADLINE_MS, NULL, eb_test_result_ready, &done);
+    g_autoptr(GPtrArray) found =
+        eb_container_backend_list_finish(incus_test.backend, eb_test_result_wait(&done), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(found->len, ==, 1);
+    g_assert_cmpstr(((EbInstanceInfo *)found->pdata[0])->image, ==, fingerprint);
+}
+
+static void
 test_images(void)
 {
     g_autoptr(GError) error = NULL;
@@ -299,9 +323,16 @@ test_images(void)
     g_free(spec->image);
     spec->image = g_strdup(moved->fingerprint);
     incus_test_launch(incus_test.backend, spec);
+    assert_made_from(spec->name, moved->fingerprint);
     incus_test_destroy(incus_test.backend, spec->name);
-    g_autofree char *removed = eb_test_incusd_cli(incus_test.incusd, "image", "delete", "test/second", "test/other",
-                                                  "--project", incus_test.incusd->project, NULL);
+    /* gone with its aliases; once more is no failure */
+    remove_image(first->fingerprint);
+    remove_image(moved->fingerprint);
+    remove_image(moved->fingerprint);
+    g_autoptr(GPtrArray) left = image_info(NULL);
+    g_assert_cmpuint(left->len, ==, 1);
+    g_autoptr(GPtrArray) unnamed = image_info("test/other");
+    g_assert_cmpuint(unnamed->len, ==, 0);
 
     g_assert_null(import("test/second", "/no/such/file", rootfs, &error));
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "incus.image-file", "/no/such/file");
