@@ -40,6 +40,13 @@ static const EbCliOption doctor_options[] = {
     {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
     {"list", 0, NULL, FALSE, "say what is checked"},
     {"strict", 0, NULL, FALSE, "exit 3 when anything is degraded"},
+    {"watch", 0, NULL, FALSE, "run the quick checks alone, of what changes by itself"},
+    {NULL},
+};
+static const EbCliOption doctor_worker_options[] = {
+    {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
+    {"list", 0, NULL, FALSE, "name the checks, run none"},
+    {"watch", 0, NULL, FALSE, "the quick checks alone"},
     {NULL},
 };
 
@@ -124,6 +131,8 @@ static const EbCliVerb config_verbs[] = {
 static const EbCliCommand commands[] = {
     {"setup", "prepares this host; may be repeated", ONE_FORM("", 0, 0, NULL), setup_options, eb_cmd_setup, FALSE},
     {"doctor", "checks this host", ONE_FORM("", 0, 0, NULL), doctor_options, eb_cmd_doctor, FALSE},
+    {"doctor-worker", "runs the checks of one plugin for the doctor", ONE_FORM("PLUGIN", 1, 1, NULL),
+     doctor_worker_options, eb_cmd_doctor_worker, TRUE},
     {"serve", "runs the service in the foreground", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_serve, FALSE},
     {"status", "asks the running service how it is", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_status, FALSE},
     {"try", "one errand on this terminal",

@@ -9,6 +9,7 @@ G_BEGIN_DECLS
 int eb_cmd_config(EbCli *cli, int argc, char **argv);
 int eb_cmd_creds(EbCli *cli, int argc, char **argv);
 int eb_cmd_doctor(EbCli *cli, int argc, char **argv);
+int eb_cmd_doctor_worker(EbCli *cli, int argc, char **argv);
 int eb_cmd_image(EbCli *cli, int argc, char **argv);
 int eb_cmd_maint(EbCli *cli, int argc, char **argv);
 int eb_cmd_pins(EbCli *cli, int argc, char **argv);

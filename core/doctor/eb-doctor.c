@@ -4,12 +4,7 @@
 #include <string.h>
 
 #define DEFAULT_DEADLINE_MS 3000
-/* A check may not ask for more than this, so that a whole run stays below ten seconds on the sickest host. */
 #define MAX_DEADLINE_MS 8000
-/* After its deadline a check has this long to notice that it was cancelled and say what it saw. */
-#define GRACE_MS 250
-/* Threads of one run; a plugin that brings more checks is reported, not served. */
-#define MAX_CHECKS 256
 
 /* What a run shares with its threads: a check that never returns keeps it for ever, the run goes on without. */
 typedef struct {
@@ -30,6 +25,7 @@ typedef struct {
     gint64 start, deadline; /* monotonic microseconds */
     gboolean cancelled;
     gboolean closed;       /* under the lock: result is final */
+    gboolean told;         /* of the waiting thread: done was called */
     EbCheckResult *result; /* under the lock */
     guint ms;
 } Job;
@@ -103,7 +99,6 @@ static Job *
 job_start(Run *run, const EbExtension *extension, EbHost *host, EbConfigSection *settings)
 {
     Job *job = g_atomic_rc_box_new0(Job);
-    guint deadline_ms;
     g_autoptr(GError) error = NULL;
     GThread *thread;
 
@@ -114,9 +109,8 @@ job_start(Run *run, const EbExtension *extension, EbHost *host, EbConfigSection 
     job->cancellable = g_cancellable_new();
     job->plugin = g_intern_string(extension->plugin);
     job->info = eb_doctor_check_get_info(job->check);
-    deadline_ms = job->info->deadline_ms > 0 ? job->info->deadline_ms : DEFAULT_DEADLINE_MS;
     job->start = g_get_monotonic_time();
-    job->deadline = job->start + (gint64)MIN(deadline_ms, MAX_DEADLINE_MS) * 1000;
+    job->deadline = job->start + (gint64)eb_doctor_deadline_ms(job->info->deadline_ms) * 1000;
     g_mutex_lock(&run->lock);
     run->pending++;
     g_mutex_unlock(&run->lock);
@@ -142,7 +136,7 @@ enforce_deadlines(Run *run, GPtrArray *jobs)
 
     for (guint i = 0; i < jobs->len; i++) {
         Job *job = jobs->pdata[i];
-        gint64 end = job->deadline + (job->cancelled ? GRACE_MS * 1000 : 0);
+        gint64 end = job->deadline + (job->cancelled ? EB_DOCTOR_GRACE_MS * 1000 : 0);
 
         if (job->closed)
             continue;
@@ -150,7 +144,7 @@ enforce_deadlines(Run *run, GPtrArray *jobs)
             next = MIN(next, end);
         } else if (!job->cancelled) {
             job->cancelled = TRUE;
-            next = MIN(next, now + GRACE_MS * 1000);
+            next = MIN(next, now + EB_DOCTOR_GRACE_MS * 1000);
             /* Without the lock: a handler of the check's own runs in here. */
             g_mutex_unlock(&run->lock);
             g_cancellable_cancel(job->cancellable);
@@ -166,100 +160,43 @@ enforce_deadlines(Run *run, GPtrArray *jobs)
     return next;
 }
 
+/* Tells of what has ended since the last time. Locked; not while @done runs, which may take its time. */
 static void
-wait_for_jobs(Run *run, GPtrArray *jobs, GCancellable *cancellable)
+tell_ended(Run *run, GPtrArray *jobs, EbDoctorDone done, gpointer user_data)
+{
+    for (guint i = 0; i < jobs->len; i++) {
+        Job *job = jobs->pdata[i];
+
+        if (!job->closed || job->told)
+            continue;
+        job->told = TRUE;
+        if (done == NULL)
+            continue;
+        g_mutex_unlock(&run->lock);
+        done(job->info, job->result, job->ms, user_data);
+        g_mutex_lock(&run->lock);
+    }
+}
+
+static void
+wait_for_jobs(Run *run, GPtrArray *jobs, EbDoctorDone done, gpointer user_data)
 {
     g_mutex_lock(&run->lock);
     while (run->pending > 0) {
         gint64 next = enforce_deadlines(run, jobs);
 
-        if (g_cancellable_is_cancelled(cancellable)) {
-            /* The caller has lost interest: no grace, every check still at work is given up. */
-            for (guint i = 0; i < jobs->len; i++)
-                ((Job *)jobs->pdata[i])->deadline = 0;
-            next = g_get_monotonic_time() + 10 * 1000;
-        }
+        tell_ended(run, jobs, done, user_data);
         if (run->pending > 0)
             g_cond_wait_until(&run->changed, &run->lock, MIN(next, g_get_monotonic_time() + 100 * 1000));
     }
+    tell_ended(run, jobs, done, user_data);
     g_mutex_unlock(&run->lock);
 }
 
-static void
-row_free(gpointer data)
+guint
+eb_doctor_deadline_ms(guint deadline_ms)
 {
-    EbDoctorRow *row = data;
-
-    eb_check_result_free(row->result);
-    g_free(row);
-}
-
-void
-eb_doctor_report_free(EbDoctorReport *self)
-{
-    if (self == NULL)
-        return;
-    g_ptr_array_unref(self->rows);
-    g_free(self->kernel);
-    g_free(self->system);
-    g_free(self);
-}
-
-/* "E-5" before "E-17", ours before others'. */
-static int
-compare_ids(const char *a, const char *b)
-{
-    for (; *a != '\0' && *b != '\0'; a++, b++) {
-        if (g_ascii_isdigit(*a) && g_ascii_isdigit(*b)) {
-            char *end_a, *end_b;
-            guint64 number_a = g_ascii_strtoull(a, &end_a, 10), number_b = g_ascii_strtoull(b, &end_b, 10);
-            if (number_a != number_b)
-                return number_a < number_b ? -1 : 1;
-            a = end_a - 1;
-            b = end_b - 1;
-        } else if (*a != *b) {
-            return (guchar)*a < (guchar)*b ? -1 : 1;
-        }
-    }
-    return (int)(guchar)*a - (int)(guchar)*b;
-}
-
-static int
-compare_rows(gconstpointer a, gconstpointer b)
-{
-    const EbDoctorRow *first = *(const EbDoctorRow *const *)a, *second = *(const EbDoctorRow *const *)b;
-    int order = compare_ids(first->info->id, second->info->id);
-
-    return order != 0 ? order : strcmp(first->plugin, second->plugin);
-}
-
-static char *
-read_system(EbHost *host)
-{
-    g_autofree char *text = eb_host_read_file(host, "/etc/os-release", NULL, NULL);
-    const char *name = text != NULL ? strstr(text, "PRETTY_NAME=\"") : NULL;
-    const char *end = name != NULL ? strchr(name + 13, '"') : NULL;
-
-    return end != NULL ? g_strndup(name + 13, (gsize)(end - name - 13)) : NULL;
-}
-
-static void
-count(EbDoctorReport *report, EbCheckStatus status)
-{
-    switch (status) {
-    case EB_CHECK_OK:
-        report->ok++;
-        break;
-    case EB_CHECK_DEGRADED:
-        report->degraded++;
-        break;
-    case EB_CHECK_FAIL:
-        report->fail++;
-        break;
-    case EB_CHECK_SKIPPED:
-        report->skipped++;
-        break;
-    }
+    return MIN(deadline_ms > 0 ? deadline_ms : DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS);
 }
 
 static gboolean
@@ -268,41 +205,17 @@ is_wanted(const char *id, const char *const *ids)
     return ids == NULL || ids[0] == NULL || g_strv_contains(ids, id);
 }
 
-/* Every id asked for must exist; the nearest known one is named otherwise. */
-static gboolean
-check_ids(GPtrArray *checks, const char *const *ids, GError **error)
-{
-    g_autoptr(GPtrArray) known = g_ptr_array_new();
-
-    for (guint i = 0; i < checks->len; i++)
-        g_ptr_array_add(
-            known, (gpointer)eb_doctor_check_get_info(EB_DOCTOR_CHECK(((EbExtension *)checks->pdata[i])->object))->id);
-    g_ptr_array_add(known, NULL);
-    for (guint i = 0; ids != NULL && ids[i] != NULL; i++) {
-        const char *nearest;
-        if (g_strv_contains((const char *const *)known->pdata, ids[i]))
-            continue;
-        nearest = eb_config_nearest(ids[i], (const char *const *)known->pdata);
-        eb_set_error(error, EB_ERROR_NOT_FOUND, "doctor.unknown-check", "there is no check \"%s\"%s%s%s", ids[i],
-                     nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
-                     nearest != NULL ? "?)" : "");
-        return FALSE;
-    }
-    return TRUE;
-}
-
-static EbDoctorReport *
-run_checks(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const char *const *ids,
-           GCancellable *cancellable, GError **error)
+EbDoctorReport *
+eb_doctor_run(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const char *const *ids, EbDoctorDone done,
+              gpointer user_data, GError **error)
 {
     g_autoptr(GPtrArray) jobs = NULL;
     EbDoctorReport *report;
     Run *run;
 
-    if (!check_ids(checks, ids, error))
-        return NULL;
-    if (checks->len > MAX_CHECKS) {
-        eb_set_error(error, EB_ERROR_QUOTA, "doctor.too-many", "%u checks, more than %d", checks->len, MAX_CHECKS);
+    if (checks->len > EB_DOCTOR_MAX_CHECKS) {
+        eb_set_error(error, EB_ERROR_QUOTA, "doctor.too-many", "%u checks, more than %d", checks->len,
+                     EB_DOCTOR_MAX_CHECKS);
         return NULL;
     }
     run = g_new0(Run, 1);
@@ -315,112 +228,16 @@ run_checks(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const cha
         if (is_wanted(eb_doctor_check_get_info(EB_DOCTOR_CHECK(extension->object))->id, ids))
             g_ptr_array_add(jobs, job_start(run, extension, host, settings));
     }
-    wait_for_jobs(run, jobs, cancellable);
+    wait_for_jobs(run, jobs, done, user_data);
 
-    report = g_new0(EbDoctorReport, 1);
-    report->rows = g_ptr_array_new_with_free_func(row_free);
-    report->kernel = eb_host_uname_release(host);
-    report->system = read_system(host);
+    report = eb_doctor_report_new(host);
     for (guint i = 0; i < jobs->len; i++) {
         Job *job = jobs->pdata[i];
-        EbDoctorRow *row = g_new0(EbDoctorRow, 1);
-        row->info = job->info;
-        row->plugin = job->plugin;
         /* Closed, and pending is 0: no thread writes it any more. */
-        row->result = g_steal_pointer(&job->result);
-        row->ms = job->ms;
-        count(report, row->result->status);
-        g_ptr_array_add(report->rows, row);
+        eb_doctor_report_add(report, job->plugin, job->info, g_steal_pointer(&job->result), job->ms);
         g_atomic_rc_box_release_full(job, job_clear);
     }
     run_unref(run);
-    g_ptr_array_sort(report->rows, compare_rows);
-    return report;
-}
-
-EbDoctorReport *
-eb_doctor_run(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const char *const *ids, GError **error)
-{
-    return run_checks(checks, host, settings, ids, NULL, error);
-}
-
-/* --- the same in the background --- */
-
-typedef struct {
-    GPtrArray *checks;
-    EbHost *host;
-    EbConfigSection *settings;
-    char **ids;
-} Request;
-
-static void
-request_free(gpointer data)
-{
-    Request *request = data;
-
-    g_ptr_array_unref(request->checks);
-    g_object_unref(request->host);
-    g_object_unref(request->settings);
-    g_strfreev(request->ids);
-    g_free(request);
-}
-
-static void
-extension_free(gpointer data)
-{
-    EbExtension *extension = data;
-
-    g_object_unref(extension->object);
-    g_free(extension);
-}
-
-static void
-run_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
-{
-    Request *request = data;
-    g_autoptr(GError) error = NULL;
-    EbDoctorReport *report = run_checks(request->checks, request->host, request->settings,
-                                        (const char *const *)request->ids, cancellable, &error);
-
-    if (report != NULL)
-        g_task_return_pointer(task, report, (GDestroyNotify)eb_doctor_report_free);
-    else
-        g_task_return_error(task, g_steal_pointer(&error));
-}
-
-void
-eb_doctor_run_async(GPtrArray *checks, EbHost *host, EbConfigSection *settings, const char *const *ids,
-                    GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
-{
-    g_autoptr(GTask) task = g_task_new(NULL, cancellable, callback, user_data);
-    Request *request = g_new0(Request, 1);
-
-    /* The caller's list may go away while a thread works on it. */
-    request->checks = g_ptr_array_new_with_free_func(extension_free);
-    for (guint i = 0; i < checks->len; i++) {
-        const EbExtension *extension = checks->pdata[i];
-        EbExtension *copy = g_new0(EbExtension, 1);
-        copy->plugin = g_intern_string(extension->plugin);
-        copy->name = g_intern_string(extension->name);
-        copy->object = g_object_ref(extension->object);
-        g_ptr_array_add(request->checks, copy);
-    }
-    request->host = g_object_ref(host);
-    request->settings = copy_settings(settings);
-    request->ids = g_strdupv((char **)ids);
-    g_task_set_source_tag(task, eb_doctor_run_async);
-    g_task_set_task_data(task, request, request_free);
-    g_task_run_in_thread(task, run_in_thread);
-}
-
-EbDoctorReport *
-eb_doctor_run_finish(GAsyncResult *result, GError **error)
-{
-    EbDoctorReport *report;
-
-    g_return_val_if_fail(g_task_is_valid(result, NULL), NULL);
-    report = g_task_propagate_pointer(G_TASK(result), error);
-    if (report == NULL)
-        eb_error_convert(error, NULL, NULL);
+    eb_doctor_report_sort(report);
     return report;
 }

@@ -97,7 +97,7 @@ run_all(const char *socket)
         extension->object = checks->pdata[i];
         g_ptr_array_add(list, extension);
     }
-    report = eb_doctor_run(list, host, settings, NULL, &error);
+    report = eb_doctor_run(list, host, settings, NULL, NULL, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(report->rows->len, ==, checks->len);
     return report;
