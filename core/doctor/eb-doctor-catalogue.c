@@ -27,3 +27,11 @@ eb_doctor_entry_watches(const char *id)
 
     return entry != NULL && entry->watch;
 }
+
+const char *
+eb_doctor_entry_hold(const char *id)
+{
+    const EbDoctorEntry *entry = eb_doctor_entry_find(id);
+
+    return entry != NULL ? entry->hold : "degraded";
+}

@@ -12,6 +12,7 @@ typedef struct {
     const char *id, *title, *expected, *remedy;
     const char *cost;     /* what a degraded host costs; "" when the check only fails */
     const char *fixed_by; /* (nullable): step of setup that mends it */
+    const char *hold;     /* from which status on the service takes no new sessions: "degraded", "fail" or "never" */
     gboolean watch;       /* changes by itself while a host runs: looked at every minute, so it is cheap */
 } EbDoctorEntry;
 
@@ -21,5 +22,8 @@ const EbDoctorEntry *eb_doctor_entries(void);
 const EbDoctorEntry *eb_doctor_entry_find(const char *id);
 /** eb_doctor_entry_watches: FALSE also for checks of others: those run with all the rest alone. */
 gboolean eb_doctor_entry_watches(const char *id);
+
+/** eb_doctor_entry_hold: EbDoctorEntry.hold; "degraded" for checks of others. */
+const char *eb_doctor_entry_hold(const char *id);
 
 G_END_DECLS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/doctor/eb-doctor-catalogue.h"
 #include "core/doctor/eb-doctor-line.h"
 #include "core/doctor/eb-doctor.h"
 
@@ -274,6 +275,15 @@ add_number(JsonBuilder *builder, const char *name, guint value)
     json_builder_add_int_value(builder, value);
 }
 
+/* What the service makes of a check. */
+static void
+add_service(JsonBuilder *builder, const char *id)
+{
+    add_string(builder, "hold", eb_doctor_entry_hold(id));
+    json_builder_set_member_name(builder, "watch");
+    json_builder_add_boolean_value(builder, eb_doctor_entry_watches(id));
+}
+
 JsonNode *
 eb_doctor_report_to_json(EbDoctorReport *self)
 {
@@ -308,6 +318,7 @@ eb_doctor_report_to_json(EbDoctorReport *self)
         add_string(builder, "expected", row->info->expected);
         add_string(builder, "remedy", row->result->remedy != NULL ? row->result->remedy : row->info->remedy);
         add_string(builder, "doc", row->info->doc);
+        add_service(builder, row->info->id);
         add_number(builder, "ms", row->ms);
         json_builder_end_object(builder);
     }
@@ -352,6 +363,7 @@ eb_doctor_report_list_json(EbDoctorReport *self)
         add_string(builder, "expected", row->info->expected);
         add_string(builder, "remedy", row->info->remedy);
         add_string(builder, "doc", row->info->doc);
+        add_service(builder, row->info->id);
         json_builder_set_member_name(builder, "reads");
         json_builder_begin_array(builder);
         for (guint j = 0; row->info->reads[j] != NULL; j++)

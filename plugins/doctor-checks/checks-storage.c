@@ -68,7 +68,7 @@ check_pool_space(EbHost *host, EbConfigSection *settings, GCancellable *cancella
     if (total <= 0)
         return eb_check_result_new(EB_CHECK_SKIPPED, "pool %s does not say how full it is", name);
     percent = (gint64)((double)used * 100 / (double)total);
-    if (percent >= 95)
+    if (percent >= 85)
         return eb_check_result_new(EB_CHECK_FAIL, "pool %s is %d %% full", name, (int)percent);
     if (percent >= 70)
         return eb_check_result_new(EB_CHECK_DEGRADED, "pool %s is %d %% full", name, (int)percent);
