@@ -21,9 +21,9 @@ typedef struct {
 } Program;
 
 static const Program guest_programs[] = {
-    {"launch", "guest/launch", EB_DATA_DIR "/guest/launch"},
-    {"relay", "guest/relay", EB_DATA_DIR "/guest/relay"},
-    {"init", "guest/init", EB_DATA_DIR "/guest/init"},
+    {"launch", "guest/launch", EB_LIBEXEC_DIR "/guest/launch"},
+    {"relay", "guest/relay", EB_LIBEXEC_DIR "/guest/relay"},
+    {"init", "guest/init", EB_LIBEXEC_DIR "/guest/init"},
 };
 /* Stand where the running program stands. */
 static const char *const own_programs[] = {"errand-box", "errand-boxd", "errand-box-watchdog"};

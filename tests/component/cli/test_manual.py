@@ -11,6 +11,9 @@ import unittest
 
 BUILD = os.environ["EB_TEST_BUILD_ROOT"]
 SOURCE = os.environ["EB_TEST_SOURCE_ROOT"]
+sys.path.insert(0, os.path.join(SOURCE, "tests", "lib"))
+import tap  # noqa: E402
+
 DATA = os.path.join(BUILD, "data")
 
 
@@ -102,28 +105,5 @@ class Completion(unittest.TestCase):
         self.assertEqual(found.stdout.split("\t")[0], "--strict", found.stderr)
 
 
-class Tap(unittest.TextTestResult):
-    number = 0
-
-    def line(self, verdict, test, note=""):
-        Tap.number += 1
-        print(f"{verdict} {Tap.number} - {test.id().split('.', 1)[1]}{note}", flush=True)
-
-    def addSuccess(self, test):
-        self.line("ok", test)
-
-    def addFailure(self, test, err):
-        super().addFailure(test, err)
-        self.line("not ok", test)
-
-    addError = addFailure
-
-    def addSkip(self, test, reason):
-        self.line("ok", test, f" # SKIP {reason}")
-
-
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(sys.stderr, resultclass=Tap).run(
-        unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
-    print(f"1..{Tap.number}")
-    sys.exit(0 if outcome.wasSuccessful() else 1)
+    tap.main(__name__)
