@@ -153,6 +153,7 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
                               .creds_file = eb_cli_args_value(args, "creds"),
                               .env_file = eb_cli_args_value(args, "env"),
                               .plan = eb_cli_args_flag(args, "plan"),
+                              .remove_data = eb_cli_args_flag(args, "yes-data"),
                               .open_backend = open_backend,
                               .wait = wait_done,
                               .backend_data = &caller,

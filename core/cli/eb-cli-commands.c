@@ -32,6 +32,7 @@ static const EbCliOption setup_options[] = {
     {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
     {"plan", 0, NULL, FALSE, "print every change and make none"},
     {"undo", 0, NULL, FALSE, "take back what setup made, except what others use now"},
+    {"yes-data", 0, NULL, FALSE, "undo: sessions, projects and credentials too, for good"},
     {"stop-daemons", 0, NULL, FALSE, "end the container daemons that setup started where no supervisor runs"},
     {NULL},
 };

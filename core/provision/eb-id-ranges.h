@@ -16,4 +16,13 @@ guint64 eb_id_ranges_largest(const char *text, const char *owner);
 /** eb_id_ranges_contains: @owner has a range with @id in it. */
 gboolean eb_id_ranges_contains(const char *text, const char *owner, guint64 id);
 
+/**
+ * eb_id_ranges_without: (transfer full) (nullable): the text of a subuid(5) file without the last line that is @line; all
+ * other bytes as they are. NULL: there is no such line.
+ */
+char *eb_id_ranges_without(const char *text, const char *line);
+
+/** eb_id_map_overlaps: some id outside, in the text of a /proc/PID/uid_map, is in the range of the line "root:start:count". */
+gboolean eb_id_map_overlaps(const char *map, const char *line);
+
 G_END_DECLS

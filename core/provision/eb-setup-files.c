@@ -10,8 +10,6 @@
 #include "core/provision/eb-setup-invite.h"
 #include "core/provision/eb-setup-private.h"
 
-#define SETTINGS_FILE "/etc/errand-box/conf.d/50-setup.toml"
-
 /* What an operator hands over, or what is stored: bounded, wiped when freed. */
 typedef struct {
     char *text;
@@ -201,30 +199,83 @@ static gboolean
 apply_credentials(EbSetup *self, EbFindings *findings, GError **error)
 {
     g_autofree char *stored = g_build_filename(self->state_dir, "creds.env", NULL);
+    g_autofree char *keys = NULL;
+    const char *before;
     g_autoptr(GPtrArray) entries = NULL;
     g_auto(Content) content = {0};
     uid_t uid = 0;
     gid_t gid = 0;
 
-    return load_credentials(self, &content, &entries, error) && eb_setup_account_ids(self, &uid, &gid) &&
+    if (!load_credentials(self, &content, &entries, error) || !eb_setup_account_ids(self, &uid, &gid))
+        return FALSE;
+    keys = list_keys(entries);
+    before = g_file_test(stored, G_FILE_TEST_EXISTS) ? "there" : NULL;
+    return eb_setup_record(self, &eb_setup_step_credentials, "credentials", stored, before, keys, error) &&
            write_content(stored, &content, 0600, uid, gid, error);
+}
+
+char *
+eb_setup_credentials_stay(EbSetup *self)
+{
+    g_autofree char *stored = g_build_filename(self->state_dir, "creds.env", NULL);
+    const EbLedgerEntry *entry = eb_setup_ledger_find(self->ledger, "credentials", stored);
+    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(GStrv) known = NULL;
+    g_auto(Content) content = {0};
+    struct stat info;
+
+    if (!read_content(stored, &content, &info, NULL))
+        return NULL;
+    if (entry == NULL || entry->before != NULL || entry->made == NULL)
+        return g_strdup_printf("%s is not setup's own", stored);
+    entries = eb_env_file_parse(content.text, content.length, NULL);
+    known = g_strsplit(entry->made, ", ", -1);
+    for (guint i = 0; entries != NULL && i < entries->len; i++) {
+        const char *key = ((EbEnvEntry *)entries->pdata[i])->key;
+        if (!g_strv_contains((const char *const *)known, key))
+            return g_strdup_printf("%s was put into %s since", key, stored);
+    }
+    return entries != NULL ? NULL : g_strdup_printf("%s cannot be read", stored);
+}
+
+static EbUndone
+undo_credentials(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
+{
+    g_autofree char *directory = g_path_get_dirname(entry->name);
+    g_autofree char *why = NULL;
+    struct stat info;
+    gboolean ok;
+    int dir;
+
+    if (lstat(entry->name, &info) < 0)
+        return EB_UNDO_DONE;
+    why = self->options.remove_data ? NULL : eb_setup_credentials_stay(self);
+    if (why != NULL) {
+        eb_findings_note(findings, "left the credentials: %s (errand-box setup --undo --yes-data removes them)", why);
+        return EB_UNDO_KEPT;
+    }
+    eb_findings_change(findings, "%s %s", self->options.plan ? "remove" : "removed", entry->name);
+    if (self->options.plan)
+        return EB_UNDO_DONE;
+    dir = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    ok = dir >= 0 && (unlinkat(dir, "creds.env", 0) == 0 || errno == ENOENT);
+    if (!ok)
+        eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", entry->name, g_strerror(errno));
+    if (dir >= 0)
+        close(dir);
+    return ok ? EB_UNDO_DONE : EB_UNDO_FAILED;
 }
 
 const EbSetupStep eb_setup_step_credentials = {
     .id = "credentials",
     .title = "credentials",
-    .undo_hint = "rm STATE_DIR/creds.env",
+    .undo_hint = "the file goes, unless others put more into it",
     .check = check_credentials,
     .apply = apply_credentials,
+    .undo = undo_credentials,
 };
 
 /* --- settings --- */
-
-static const char *
-settings_path(EbSetup *self)
-{
-    return self->options.config_file != NULL ? self->options.config_file : SETTINGS_FILE;
-}
 
 static gboolean
 load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
@@ -246,7 +297,7 @@ load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **err
 static gboolean
 check_settings(EbSetup *self, EbFindings *findings, GError **error)
 {
-    const char *path = settings_path(self);
+    const char *path = self->settings_file;
     g_autoptr(GPtrArray) entries = NULL;
     g_auto(Content) content = {0};
     g_auto(Content) old = {0};
@@ -277,26 +328,19 @@ check_settings(EbSetup *self, EbFindings *findings, GError **error)
 static gboolean
 apply_settings(EbSetup *self, EbFindings *findings, GError **error)
 {
-    const char *path = settings_path(self);
-    g_autofree char *directory = g_path_get_dirname(path);
     g_autoptr(GPtrArray) entries = NULL;
     g_auto(Content) content = {0};
     uid_t uid = 0;
     gid_t gid = 0;
 
-    if (!load_settings(self, &content, &entries, error) || !eb_setup_account_ids(self, &uid, &gid))
-        return FALSE;
-    if (g_mkdir_with_parents(directory, 0755) < 0) {
-        eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", directory, g_strerror(errno));
-        return FALSE;
-    }
-    return write_content(path, &content, 0640, 0, gid, error);
+    return load_settings(self, &content, &entries, error) && eb_setup_account_ids(self, &uid, &gid) &&
+           eb_setup_place_file(self, &eb_setup_step_settings, self->settings_file, content.text, 0640, gid, error);
 }
 
 const EbSetupStep eb_setup_step_settings = {
     .id = "settings",
     .title = "configuration",
-    .undo_hint = "rm the file named",
+    .undo_hint = "the file goes, unless it was changed since",
     .check = check_settings,
     .apply = apply_settings,
 };

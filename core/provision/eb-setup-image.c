@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "core/provision/eb-image-ensure.h"
 #include "core/provision/eb-setup-private.h"
 
@@ -83,6 +85,35 @@ check_image(EbSetup *self, EbFindings *findings, GError **error)
     return TRUE;
 }
 
+/* The image, and the directory that built ones are kept in. */
+static gboolean
+record_image(EbSetup *self, GError **error)
+{
+    g_autofree char *cache = eb_image_default_cache();
+    g_autofree char *above = g_path_get_dirname(cache);
+
+    if (!g_file_test(cache, G_FILE_TEST_EXISTS) &&
+        (!eb_setup_place_directory(self, &eb_setup_step_image, above, error) ||
+         !eb_setup_record(self, &eb_setup_step_image, "cache", cache, NULL, NULL, error)))
+        return FALSE;
+    return eb_setup_record(self, &eb_setup_step_image, "image", self->image, NULL, eb_setup_get_project(self), error);
+}
+
+static EbUndone
+undo_image(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
+{
+    if (strcmp(entry->kind, "image") == 0)
+        return eb_setup_undo_image(self, entry, findings, error);
+    if (strcmp(entry->kind, "cache") != 0)
+        return eb_setup_undo_place(self, entry, findings, error);
+    if (!g_file_test(entry->name, G_FILE_TEST_IS_DIR))
+        return EB_UNDO_DONE;
+    eb_findings_change(findings, "%s the built images in %s", self->options.plan ? "remove" : "removed", entry->name);
+    if (!self->options.plan)
+        eb_image_job_remove_tree(entry->name);
+    return EB_UNDO_DONE;
+}
+
 static gboolean
 apply_image(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -91,7 +122,7 @@ apply_image(EbSetup *self, EbFindings *findings, GError **error)
     g_autofree char *detail = NULL;
     gboolean changed = FALSE, ok;
 
-    if (!get_backend(self, &backend, error))
+    if (!get_backend(self, &backend, error) || !record_image(self, error))
         return FALSE;
     eb_image_ensure_async(self->options.paths, backend, self->image, NULL, NULL, on_progress, &wait,
                           self->options.cancellable, on_ready, &wait);
@@ -103,7 +134,8 @@ apply_image(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_image = {
     .id = "image",
     .title = "guest image",
-    .undo_hint = "incus image delete ALIAS --project PROJECT; rm -r the cache directory",
+    .undo_hint = "it goes, and the built images that are kept",
     .check = check_image,
     .apply = apply_image,
+    .undo = undo_image,
 };

@@ -101,6 +101,15 @@ asked_size(EbSetup *self, guint64 *size, GError **error)
     return eb_config_section_get_size(section, "pool_size", 0, 0, G_MAXUINT64, size, error);
 }
 
+/* The daemon keeps the record of a pool that it could not finish, or whose making was cut off. */
+static gboolean
+is_half(JsonNode *pool)
+{
+    const char *status = eb_json_get_string(eb_json_node_object(pool), "status");
+
+    return pool != NULL && status != NULL && strcmp(status, "Created") != 0;
+}
+
 static gboolean
 check_pool(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -110,6 +119,17 @@ check_pool(EbSetup *self, EbFindings *findings, GError **error)
 
     if (!look_up(self, path, &pool, error) || !asked_size(self, &asked, error))
         return FALSE;
+    if (is_half(pool)) {
+        if (eb_setup_ledger_find(self->ledger, "pool", self->pool) != NULL) {
+            eb_findings_change(findings, "make the storage pool %s anew: an interrupted setup left half of it",
+                               self->pool);
+            return TRUE;
+        }
+        eb_set_error(error, EB_ERROR_CONFIG, "provision.pool",
+                     "the storage pool %s is not whole (%s), and setup did not make it: remove it or name another",
+                     self->pool, eb_json_get_string(eb_json_node_object(pool), "status"));
+        return FALSE;
+    }
     if (pool != NULL) {
         const char *driver = eb_json_get_string(eb_json_node_object(pool), "driver");
         if (g_strcmp0(driver, "dir") == 0)
@@ -155,6 +175,21 @@ make_pool(EbSetup *self, const char *driver, guint64 size, GError **error)
     return call(self, "POST", "/1.0/storage-pools", body, POOL_MS, error);
 }
 
+/* Only what setup itself began. */
+static gboolean
+drop_half_pool(EbSetup *self, const char *path, GError **error)
+{
+    g_autoptr(JsonNode) pool = NULL;
+    g_autoptr(JsonNode) answer = NULL;
+
+    if (!look_up(self, path, &pool, error))
+        return FALSE;
+    if (!is_half(pool) || eb_setup_ledger_find(self->ledger, "pool", self->pool) == NULL)
+        return TRUE;
+    answer = eb_provision_client_call(self->client, "DELETE", path, NULL, POOL_MS, error);
+    return answer != NULL;
+}
+
 static gboolean
 apply_pool(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -163,7 +198,9 @@ apply_pool(EbSetup *self, EbFindings *findings, GError **error)
     g_autoptr(JsonNode) leftover = NULL;
     guint64 asked, size;
 
-    if (!asked_size(self, &asked, error))
+    if (!asked_size(self, &asked, error) || !drop_half_pool(self, path, error))
+        return FALSE;
+    if (!eb_setup_record(self, &eb_setup_step_pool, "pool", self->pool, NULL, NULL, error))
         return FALSE;
     size = can_btrfs(self) ? eb_pool_plan_size(free_space(self->daemon_dir), asked) : 0;
     if (size > 0) {
@@ -180,9 +217,10 @@ apply_pool(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_pool = {
     .id = "pool",
     .title = "storage pool",
-    .undo_hint = "incus storage delete POOL, after its instances and images",
+    .undo_hint = "it goes, when nothing of others is on it",
     .check = check_pool,
     .apply = apply_pool,
+    .undo = eb_setup_undo_pool,
 };
 
 /* --- project --- */
@@ -274,6 +312,33 @@ check_project(EbSetup *self, EbFindings *findings, GError **error)
     return TRUE;
 }
 
+/* A project that was there keeps its name and gets its own values back. */
+static gboolean
+record_project(EbSetup *self, const char *name, JsonNode *project, GHashTable *keys, GError **error)
+{
+    JsonObject *config = eb_json_get_object(eb_json_node_object(project), "config");
+    JsonObject *before;
+    g_autoptr(JsonNode) node = NULL;
+    g_autofree char *text = NULL;
+    GHashTableIter iter;
+    gpointer key, value;
+
+    if (project == NULL)
+        return eb_setup_record(self, &eb_setup_step_project, "project", name, NULL, NULL, error);
+    if (eb_setup_ledger_find(self->ledger, "project", name) != NULL)
+        return TRUE;
+    node = json_node_new(JSON_NODE_OBJECT);
+    before = json_object_new();
+    json_node_take_object(node, before);
+    g_hash_table_iter_init(&iter, keys);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const char *is = eb_json_get_string(config, key);
+        json_object_set_string_member(before, key, is != NULL ? is : "");
+    }
+    text = eb_json_write(node, NULL);
+    return eb_setup_record(self, &eb_setup_step_project, "project-keys", name, text, NULL, error);
+}
+
 static gboolean
 apply_project(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -285,7 +350,7 @@ apply_project(EbSetup *self, EbFindings *findings, GError **error)
     GHashTableIter iter;
     gpointer key, value;
 
-    if (!look_up(self, path, &project, error))
+    if (!look_up(self, path, &project, error) || !record_project(self, name, project, keys, error))
         return FALSE;
     json_builder_begin_object(body);
     if (project == NULL) {
@@ -306,9 +371,10 @@ apply_project(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_project = {
     .id = "project",
     .title = "restricted project",
-    .undo_hint = "incus project delete PROJECT, after its instances and images",
+    .undo_hint = "it goes with our guests and images, when nothing of others is in it",
     .check = check_project,
     .apply = apply_project,
+    .undo = eb_setup_undo_project,
 };
 
 /* --- profile --- */
@@ -335,9 +401,18 @@ check_profile(EbSetup *self, EbFindings *findings, GError **error)
 static gboolean
 apply_profile(EbSetup *self, EbFindings *findings, GError **error)
 {
-    g_autofree char *path = eb_provision_path("/1.0/profiles/default?project=%s", eb_setup_get_project(self));
+    const char *name = eb_setup_get_project(self);
+    g_autofree char *path = eb_provision_path("/1.0/profiles/default?project=%s", name);
     g_autoptr(JsonBuilder) body = json_builder_new();
+    g_autoptr(JsonNode) profile = NULL;
 
+    if (!look_up(self, path, &profile, error))
+        return FALSE;
+    if (profile != NULL && eb_setup_ledger_find(self->ledger, "project", name) == NULL) {
+        g_autofree char *before = eb_json_write(profile, NULL);
+        if (!eb_setup_record(self, &eb_setup_step_profile, "profile", name, before, NULL, error))
+            return FALSE;
+    }
     json_builder_begin_object(body);
     add(body, "description", "a root disk, and no network device");
     json_builder_set_member_name(body, "config");
@@ -362,6 +437,7 @@ const EbSetupStep eb_setup_step_profile = {
     .undo_hint = "gone with the project",
     .check = check_profile,
     .apply = apply_profile,
+    .undo = eb_setup_undo_profile,
 };
 
 /* --- network --- */
@@ -390,6 +466,8 @@ apply_network(EbSetup *self, EbFindings *findings, GError **error)
 {
     g_autoptr(JsonBuilder) body = json_builder_new();
 
+    if (!eb_setup_record(self, &eb_setup_step_network, "network", NETWORK, NULL, NULL, error))
+        return FALSE;
     json_builder_begin_object(body);
     add(body, "name", NETWORK);
     add(body, "type", "macvlan");
@@ -405,7 +483,8 @@ apply_network(EbSetup *self, EbFindings *findings, GError **error)
 const EbSetupStep eb_setup_step_network = {
     .id = "network",
     .title = "no network for guests",
-    .undo_hint = "incus network delete " NETWORK,
+    .undo_hint = "the entry goes, when no other project uses it",
     .check = check_network,
     .apply = apply_network,
+    .undo = eb_setup_undo_network,
 };

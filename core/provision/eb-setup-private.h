@@ -6,6 +6,7 @@
 #include "core/provision/eb-provision-client.h"
 #include "core/provision/eb-setup-ledger.h"
 #include "core/provision/eb-setup.h"
+#include "core/provision/eb-supervisor.h"
 
 /* What the steps share. Only core/provision/eb-setup*.c include this. */
 
@@ -52,15 +53,16 @@ struct _EbSetup {
     char *account;
     char *state_dir;
     char *project_root;
-    char *daemon_dir; /* INCUS_DIR, else /var/lib/incus */
-    gboolean private; /* INCUS_DIR names another directory: a daemon of its own beside the system's */
-    char *pid_dir;    /* root alone may write it: what is in there is signalled */
+    char *daemon_dir;    /* INCUS_DIR, else /var/lib/incus */
+    gboolean private;    /* INCUS_DIR names another directory: a daemon of its own beside the system's */
+    char *pid_dir;       /* root alone may write it: what is in there is signalled */
+    char *settings_file; /* absolute */
     char *pool;
     char *project; /* (nullable): until the account exists */
     char *image;
-    char *ledger_dir;        /* root's alone, beside the daemon's directory or in /var/lib */
-    EbSetupLedger *ledger;   /* (nullable): until a run has begun */
-    gboolean ranges_changed; /* the id ranges of a running daemon are the ones it started with */
+    EbSupervisor *supervisor; /* (nullable): of the system's daemons; NULL: none, or a private daemon */
+    char *ledger_dir;         /* root's alone, beside the daemon's directory or in /var/lib */
+    EbSetupLedger *ledger;    /* (nullable): until a run has begun */
 
     EbProvisionClient *client; /* the admin socket of the container daemon */
 };
@@ -73,15 +75,13 @@ void eb_setup_say(EbSetup *self, const char *format, ...) G_GNUC_PRINTF(2, 3);
 gboolean eb_setup_account_ids(EbSetup *self, uid_t *uid, gid_t *gid);
 /** eb_setup_get_project: (transfer none) (nullable): configured, else user-<uid> of the account. */
 const char *eb_setup_get_project(EbSetup *self);
-/** eb_setup_has_systemd: a running systemd supervises the daemons. */
-gboolean eb_setup_has_systemd(EbSetup *self);
 
 /** eb_setup_steps: (transfer none): all steps in their order. */
 const EbSetupStep *const *eb_setup_steps(guint *n);
 /** eb_setup_take_lock: one setup at a time on a machine. Returns: descriptor, or -1. */
 int eb_setup_take_lock(EbSetup *self, GError **error);
-/** eb_setup_load_ledger: a plan by a user who may not look goes on with an empty one. */
-gboolean eb_setup_load_ledger(EbSetup *self, GError **error);
+/** eb_setup_begin: finds the supervisor and loads the ledger; a plan by a user who may not look goes on without. */
+gboolean eb_setup_begin(EbSetup *self, GError **error);
 /** eb_setup_add_row: (transfer none): runs a step's worth of findings into a row of the report; frees @findings' lists. */
 EbSetupRow *eb_setup_add_row(EbSetup *self, const EbSetupStep *step, EbFindings *findings, EbSetupResult result,
                              gint64 start, const GError *failure);
@@ -115,9 +115,32 @@ gboolean eb_setup_has_file(const char *path, const char *text, mode_t mode);
  */
 EbUndone eb_setup_undo_place(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
 
+/** Undo of what stands in the container daemon (eb-setup-objects-undo.c). */
+EbUndone eb_setup_undo_pool(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
+EbUndone eb_setup_undo_project(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
+EbUndone eb_setup_undo_profile(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
+EbUndone eb_setup_undo_network(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
+EbUndone eb_setup_undo_image(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
+/** eb_setup_credentials_stay: (transfer full) (nullable): why creds.env is not setup's alone. */
+char *eb_setup_credentials_stay(EbSetup *self);
+/** eb_setup_find_other_member: (nullable): an account other than ours in a group. */
+const char *eb_setup_find_other_member(EbSetup *self, const char *group_name);
+/** eb_setup_find_running_guest: (transfer full) (nullable): a guest of some session that runs in our project. */
+char *eb_setup_find_running_guest(EbSetup *self);
+/** eb_setup_find_others: (transfer full) (nullable): what of others is in the container daemon, when it answers. */
+char *eb_setup_find_others(EbSetup *self);
+/** eb_setup_want_restart: a daemon that runs now has to be restarted, by this run or a later one: it read the id ranges
+ *  when it started. */
+gboolean eb_setup_want_restart(EbSetup *self, GError **error);
+/** eb_setup_will_remove: a plan alone: --undo would remove the directory @path of the account. */
+gboolean eb_setup_will_remove(EbSetup *self, const char *path);
+/** eb_setup_find_process_of: some process that runs as @uid; 0: none. */
+pid_t eb_setup_find_process_of(uid_t uid);
+
 /* The steps, by file. */
-extern const EbSetupStep eb_setup_step_packages, eb_setup_step_account, eb_setup_step_directories, eb_setup_step_ranges,
-    eb_setup_step_kernel; /* eb-setup-host.c */
+extern const EbSetupStep eb_setup_step_packages;                           /* eb-setup-packages.c */
+extern const EbSetupStep eb_setup_step_account, eb_setup_step_directories; /* eb-setup-account.c */
+extern const EbSetupStep eb_setup_step_ranges, eb_setup_step_kernel;       /* eb-setup-host.c */
 extern const EbSetupStep eb_setup_step_lxcfs, eb_setup_step_daemon, eb_setup_step_group,
     eb_setup_step_user_socket; /* eb-setup-daemons.c */
 extern const EbSetupStep eb_setup_step_pool, eb_setup_step_project, eb_setup_step_profile,

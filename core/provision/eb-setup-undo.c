@@ -3,16 +3,24 @@
 #include <unistd.h>
 
 #include "core/provision/eb-setup-private.h"
+#include "core/session/eb-dir-lock.h"
+#include "core/session/eb-session-manager.h"
 
 /* Taking back what setup made: the steps in reverse order, each entry of the ledger newest first. */
 
 gboolean
-eb_setup_load_ledger(EbSetup *self, GError **error)
+eb_setup_begin(EbSetup *self, GError **error)
 {
     g_autoptr(GError) failure = NULL;
 
     if (self->ledger != NULL)
         return TRUE;
+    /* A daemon in a directory of its own is none of the system's units. */
+    if (!self->private) {
+        self->supervisor = eb_supervisor_find(NULL, error);
+        if (self->supervisor == NULL)
+            return FALSE;
+    }
     self->ledger = eb_setup_ledger_load(self->ledger_dir, &failure);
     if (self->ledger == NULL && self->options.plan && geteuid() != 0)
         self->ledger = eb_setup_ledger_new();
@@ -79,6 +87,70 @@ undo_step(EbSetup *self, const EbSetupStep *step, GError **error)
     return FALSE;
 }
 
+static gboolean
+refuse(const char *what, GError **error)
+{
+    eb_set_error(error, EB_ERROR_BUSY, "provision.sessions-run",
+                 "%s: end it first (errand-box down; a try ends with its terminal), then run setup --undo again", what);
+    return FALSE;
+}
+
+/* Nothing is taken away under somebody's hands. An idle service that setup started is no session: its step stops it. */
+static gboolean
+check_idle(EbSetup *self, GError **error)
+{
+    g_autofree char *tries = g_build_filename(self->state_dir, "try", NULL);
+    g_autoptr(GPtrArray) units = eb_setup_ledger_list(self->ledger, "start");
+    g_autofree char *guest = eb_setup_find_running_guest(self);
+    g_autofree char *text = NULL;
+    g_autoptr(GDir) dir = g_dir_open(tries, 0, NULL);
+    const char *name;
+
+    if (guest != NULL) {
+        text = g_strdup_printf("the guest %s of a session runs", guest);
+        return refuse(text, error);
+    }
+    if (units->len == 0 && eb_dir_lock_is_held(self->state_dir, EB_STATE_LOCK_FILE)) {
+        text = g_strdup_printf("the service that holds %s runs", self->state_dir);
+        return refuse(text, error);
+    }
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *root = g_build_filename(tries, name, NULL);
+        if (eb_dir_lock_is_held(root, EB_STATE_LOCK_FILE)) {
+            text = g_strdup_printf("the try %s runs", name);
+            return refuse(text, error);
+        }
+    }
+    return TRUE;
+}
+
+/* What stands in the container daemon can be taken back only with the daemon's help. */
+static gboolean
+start_daemon_for_undo(EbSetup *self, GError **error)
+{
+    static const char *const KINDS[] = {"pool", "project", "project-keys", "profile", "network", "image", NULL};
+    g_autoptr(GPtrArray) entries = eb_setup_ledger_list(self->ledger, NULL);
+    g_autoptr(GError) failure = NULL;
+    EbFindings findings = {0};
+    gboolean needed = FALSE;
+    gboolean ok = TRUE;
+
+    for (guint i = 0; i < entries->len && !needed; i++)
+        needed = g_strv_contains(KINDS, ((EbLedgerEntry *)entries->pdata[i])->kind);
+    if (!needed)
+        return TRUE;
+    eb_findings_reset(&findings);
+    if (!eb_setup_step_daemon.check(self, &findings, &failure) ||
+        (findings.changes->len > 0 && !eb_setup_step_daemon.apply(self, &findings, &failure))) {
+        g_propagate_prefixed_error(error, g_steal_pointer(&failure),
+                                   "incusd is needed to take back what setup made in it: ");
+        ok = FALSE;
+    }
+    g_ptr_array_unref(findings.changes);
+    g_ptr_array_unref(findings.notes);
+    return ok;
+}
+
 gboolean
 eb_setup_undo(EbSetup *self, GError **error)
 {
@@ -97,7 +169,8 @@ eb_setup_undo(EbSetup *self, GError **error)
         if (lock < 0)
             return FALSE;
     }
-    ok = eb_setup_load_ledger(self, error);
+    ok = eb_setup_begin(self, error) &&
+         (self->options.plan || (check_idle(self, error) && start_daemon_for_undo(self, error)));
     for (guint i = n; ok && i > 0; i--)
         ok = undo_step(self, steps[i - 1], error);
     if (lock >= 0)

@@ -13,6 +13,7 @@
 
 /* Building a guest image is the longest a setup takes; another one waits for that. */
 #define LOCK_WAIT_S 900
+#define SETTINGS_FILE "/etc/errand-box/conf.d/50-setup.toml"
 /* Not below state_dir, which the account may write: what is in there is acted on by root. */
 #define LEDGER_DIR "/var/lib/errand-box-setup"
 #define LOCK_FILE "/run/lock/errand-box-setup"
@@ -70,6 +71,8 @@ eb_setup_new(const EbSetupOptions *options)
     }
     if (self->project != NULL && *self->project == '\0')
         g_clear_pointer(&self->project, g_free);
+    self->settings_file =
+        g_canonicalize_filename(options->config_file != NULL ? options->config_file : SETTINGS_FILE, NULL);
     self->ledger_dir = self->private ? g_strconcat(self->daemon_dir, "-setup", NULL) : g_strdup(LEDGER_DIR);
     socket = g_build_filename(self->daemon_dir, "unix.socket", NULL);
     self->client = eb_provision_client_new(socket);
@@ -89,6 +92,8 @@ eb_setup_free(EbSetup *self)
     g_free(self->daemon_dir);
     g_free(self->pid_dir);
     g_free(self->ledger_dir);
+    g_free(self->settings_file);
+    g_clear_object(&self->supervisor);
     eb_setup_ledger_free(self->ledger);
     g_free(self->pool);
     g_free(self->project);
@@ -137,13 +142,6 @@ eb_setup_get_project(EbSetup *self)
     if (self->project == NULL && eb_setup_account_ids(self, &uid, &gid))
         self->project = g_strdup_printf("user-%u", (guint)uid);
     return self->project;
-}
-
-gboolean
-eb_setup_has_systemd(EbSetup *self)
-{
-    /* What sd_booted(3) looks at. */
-    return !self->private && g_file_test("/run/systemd/system", G_FILE_TEST_IS_DIR);
 }
 
 static void G_GNUC_PRINTF(2, 0) add_text(GPtrArray *list, const char *format, va_list args)
@@ -361,7 +359,7 @@ eb_setup_run(EbSetup *self, GError **error)
         if (lock < 0)
             return FALSE;
     }
-    ok = eb_setup_load_ledger(self, error) && run_all(self, error);
+    ok = eb_setup_begin(self, error) && run_all(self, error);
     if (lock >= 0)
         close(lock);
     return ok;

@@ -35,6 +35,7 @@ typedef struct {
     const char *creds_file;  /* (nullable): --creds */
     const char *env_file;    /* (nullable): --env */
     gboolean plan;           /* look, change nothing */
+    gboolean remove_data;    /* undo: sessions and projects too */
 
     /** open_backend: (nullable): (transfer none): the backend that takes the guest image; called when the daemon runs.
      *  NULL: the image is left alone. */

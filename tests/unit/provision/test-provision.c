@@ -29,6 +29,48 @@ test_ranges(void)
 }
 
 static void
+test_ranges_without(void)
+{
+    static const struct {
+        const char *text, *line, *rest;
+    } CASES[] = {
+        {"root:1:2\na:3:4\n", "root:1:2", "a:3:4\n"},
+        {"a:3:4\nroot:1:2", "root:1:2", "a:3:4\n"},
+        {"root:1:2\n", "root:1:2", ""},
+        /* Ours is the later one. */
+        {"root:1:2\n# x\nroot:1:2\n\n", "root:1:2", "root:1:2\n# x\n\n"},
+        {"root:1:20\nxroot:1:2\n root:1:2\n", "root:1:2", NULL},
+        {"", "root:1:2", NULL},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *rest = eb_id_ranges_without(CASES[i].text, CASES[i].line);
+        g_assert_cmpstr(rest, ==, CASES[i].rest);
+    }
+}
+
+static void
+test_map_overlaps(void)
+{
+    static const struct {
+        const char *map, *line;
+        gboolean overlaps;
+    } CASES[] = {
+        {"         0          0 4294967295\n", "root:1000000:1000000000", FALSE},
+        {"         0    1000000      65536\n", "root:1000000:1000000000", TRUE},
+        {"         0     999990         10\n", "root:1000000:1000000000", FALSE},
+        {"         0     999990         11\n", "root:1000000:1000000000", TRUE},
+        {"0 1065536 1000\n1000 993 1\n1001 1066537 64535\n", "root:993:1", TRUE},
+        {"0 1065536 1000\n1000 993 1\n1001 1066537 64535\n", "root:994:1", FALSE},
+        {"nonsense", "root:1:1", FALSE},
+        {"0 5 1", "nonsense", FALSE},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++)
+        g_assert_cmpint(eb_id_map_overlaps(CASES[i].map, CASES[i].line), ==, CASES[i].overlaps);
+}
+
+static void
 test_pool(void)
 {
     g_assert_cmpuint(eb_pool_plan_size(7 * GIB, 0), ==, 0);
@@ -191,6 +233,8 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/provision/ranges", test_ranges);
+    g_test_add_func("/provision/ranges-without", test_ranges_without);
+    g_test_add_func("/provision/map-overlaps", test_map_overlaps);
     g_test_add_func("/provision/pool", test_pool);
     g_test_add_func("/provision/path", test_path);
     g_test_add_func("/provision/settings", test_settings);

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/provision/eb-daemon-process.h"
+#include "core/provision/eb-provision-client.h"
+#include "core/provision/eb-run.h"
+#include "tests/integration/provision/setup-world.h"
+#include "tests/lib/eb-test.h"
+
+/* Setup, interrupted wherever it changes something, and taken back: against a real daemon of its own, with an account
+ * that it makes itself. */
+
+#define ACCOUNT "ebundo"
+#define WORLD_NAME "eb-undo"
+
+/*
+ * Where a run can be cut off: between an entry of the ledger and its change, and after each change. The linker puts
+ * these around the calls; only in a child that was told to die do they do anything.
+ */
+static guint die_at, marks;
+
+static void
+mark(const char *what, const char *which)
+{
+    if (die_at == 0 || ++marks != die_at)
+        return;
+    g_printerr("%s %s\n", what, which);
+    raise(SIGKILL);
+}
+
+int __real_renameat(int old_dir, const char *old_path, int new_dir, const char *new_path);
+int __wrap_renameat(int old_dir, const char *old_path, int new_dir, const char *new_path);
+int
+__wrap_renameat(int old_dir, const char *old_path, int new_dir, const char *new_path)
+{
+    int result = __real_renameat(old_dir, old_path, new_dir, new_path);
+    g_autofree char *once = g_strdup_printf("%s %d", new_path, (int)getpid());
+
+    /* Nothing is written twice, so this is another place each time. */
+    mark("renamed", once);
+    return result;
+}
+
+gboolean __real_eb_run(const char *const *argv, guint deadline_ms, char **output, GError **error);
+gboolean __wrap_eb_run(const char *const *argv, guint deadline_ms, char **output, GError **error);
+gboolean
+__wrap_eb_run(const char *const *argv, guint deadline_ms, char **output, GError **error)
+{
+    gboolean ok = __real_eb_run(argv, deadline_ms, output, error);
+
+    mark("program", argv[0]);
+    return ok;
+}
+
+JsonNode *__real_eb_provision_client_call(EbProvisionClient *self, const char *method, const char *path, JsonNode *body,
+                                          guint deadline_ms, GError **error);
+JsonNode *__wrap_eb_provision_client_call(EbProvisionClient *self, const char *method, const char *path, JsonNode *body,
+                                          guint deadline_ms, GError **error);
+JsonNode *
+__wrap_eb_provision_client_call(EbProvisionClient *self, const char *method, const char *path, JsonNode *body,
+                                guint deadline_ms, GError **error)
+{
+    JsonNode *answer = __real_eb_provision_client_call(self, method, path, body, deadline_ms, error);
+
+    if (strcmp(method, "GET") != 0)
+        mark(method, path);
+    return answer;
+}
+
+gboolean __real_eb_daemon_process_start(const EbDaemonSpec *spec, GError **error);
+gboolean __wrap_eb_daemon_process_start(const EbDaemonSpec *spec, GError **error);
+gboolean
+__wrap_eb_daemon_process_start(const EbDaemonSpec *spec, GError **error)
+{
+    gboolean ok = __real_eb_daemon_process_start(spec, error);
+
+    mark("started", spec->name);
+    return ok;
+}
+
+gboolean __real_eb_daemon_process_stop(const char *pid_file, int signum, guint grace_ms, GError **error);
+gboolean __wrap_eb_daemon_process_stop(const char *pid_file, int signum, guint grace_ms, GError **error);
+gboolean
+__wrap_eb_daemon_process_stop(const char *pid_file, int signum, guint grace_ms, GError **error)
+{
+    gboolean ok = __real_eb_daemon_process_stop(pid_file, signum, grace_ms, error);
+
+    mark("stopped", pid_file);
+    return ok;
+}
+
+/* --- running --- */
+
+static gboolean
+run(SetupWorld *world, gboolean undo, gboolean plan, gboolean data, EbSetup **setup, GError **error)
+{
+    g_autoptr(EbConfig) config = NULL;
+    EbSetupOptions options = setup_world_options(world, &config);
+
+    options.plan = plan;
+    options.remove_data = data;
+    *setup = eb_setup_new(&options);
+    return undo ? eb_setup_undo(*setup, error) : eb_setup_run(*setup, error);
+}
+
+static void
+run_well(SetupWorld *world, gboolean undo)
+{
+    g_autoptr(EbSetup) setup = NULL;
+    g_autoptr(GError) error = NULL;
+
+    run(world, undo, FALSE, FALSE, &setup, &error);
+    g_assert_no_error(error);
+}
+
+/* In the child: `test-setup-undo --child WORLD setup|undo MARK`. */
+static int
+child_main(char **argv)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, NULL, argv[2]);
+    g_autoptr(EbSetup) setup = NULL;
+    g_autoptr(GError) error = NULL;
+
+    die_at = (guint)atoi(argv[4]);
+    if (run(world, strcmp(argv[3], "undo") == 0, FALSE, FALSE, &setup, &error))
+        return 0;
+    g_printerr("%s\n", error->message);
+    return 1;
+}
+
+/* (transfer full) (nullable): where it was killed; NULL: it came to its end */
+static char *
+run_child(SetupWorld *world, const char *what, guint at)
+{
+    g_autofree char *number = g_strdup_printf("%u", at);
+    char *argv[] = {(char *)"/proc/self/exe", (char *)"--child", world->dir, (char *)what, number, NULL};
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    int status = 0;
+
+    g_assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, &text, &status, &error));
+    g_assert_no_error(error);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return NULL;
+    if (!WIFSIGNALED(status))
+        g_error("%s, to be killed at %u, ended with %d: %s", what, at, status, text);
+    return g_steal_pointer(&text);
+}
+
+/* Killed at the first thing that it does, again and again: each time one thing more is done. Returns the kills. */
+static guint
+run_with_kills(SetupWorld *world, const char *what)
+{
+    g_autofree char *last = NULL;
+    guint at = 1, kills = 0;
+
+    for (;;) {
+        g_autofree char *where = run_child(world, what, at);
+        if (where == NULL)
+            break;
+        kills++;
+        if (g_getenv("EB_TEST_SHOW_KILLS") != NULL)
+            g_printerr("# %s %u: %s", what, at, where);
+        g_assert_cmpuint(kills, <, 200);
+        /* The same place again: something that every run does, so past it. */
+        at = g_strcmp0(where, last) == 0 ? at + 1 : 1;
+        g_free(last);
+        last = g_steal_pointer(&where);
+    }
+    return kills;
+}
+
+/* --- tests --- */
+
+static char *whole; /* what a setup without interruption makes */
+
+/* Made and taken back, the host is what it was; again there is nothing to take back. */
+static void
+test_whole(void)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, WORLD_NAME, NULL);
+    g_autofree char *before = setup_world_list_host(world);
+    g_autofree char *during = NULL;
+    g_autofree char *planned = NULL;
+    g_autofree char *after = NULL;
+    g_autoptr(EbSetup) plan = NULL;
+    g_autoptr(EbSetup) undo = NULL;
+    g_autoptr(EbSetup) again = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(getpwnam(ACCOUNT));
+    run_well(world, FALSE);
+    whole = setup_world_describe(world);
+    during = setup_world_list_host(world);
+    g_assert_cmpstr(before, !=, during);
+
+    g_assert_true(run(world, TRUE, TRUE, FALSE, &plan, &error));
+    g_assert_no_error(error);
+    planned = setup_world_list_host(world);
+    g_assert_cmpstr(during, ==, planned);
+    g_assert_cmpint(setup_world_find_row(plan, "account")->result, ==, EB_SETUP_PLANNED);
+    g_assert_nonnull(strstr(setup_world_find_row(plan, "account")->detail, "remove the account " ACCOUNT));
+    g_assert_nonnull(strstr(setup_world_find_row(plan, "pool")->detail, "remove the pool errand"));
+    g_assert_nonnull(strstr(setup_world_find_row(plan, "directories")->detail, world->state_dir));
+
+    g_assert_true(run(world, TRUE, FALSE, FALSE, &undo, &error));
+    g_assert_no_error(error);
+    after = setup_world_list_host(world);
+    g_assert_cmpstr(before, ==, after);
+    g_assert_cmpint(setup_world_find_row(undo, "incusd")->result, ==, EB_SETUP_CHANGED);
+    g_assert_false(g_file_test(world->ledger_dir, G_FILE_TEST_EXISTS));
+
+    g_assert_true(run(world, TRUE, FALSE, FALSE, &again, &error));
+    g_assert_cmpuint(eb_setup_get_rows(again)->len, ==, 0);
+}
+
+/* Killed everywhere, setup makes in the end what it makes at once; and undo leaves the host as it was. */
+static void
+test_kills(void)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, WORLD_NAME, NULL);
+    g_autofree char *before = setup_world_list_host(world);
+    g_autofree char *made = NULL;
+    g_autofree char *after = NULL;
+    guint kills, undo_kills;
+
+    kills = run_with_kills(world, "setup");
+    made = setup_world_describe(world);
+    g_assert_cmpstr(made, ==, whole);
+    undo_kills = run_with_kills(world, "undo");
+    after = setup_world_list_host(world);
+    g_assert_cmpstr(before, ==, after);
+    g_test_message("setup was killed %u times, undo %u times", kills, undo_kills);
+    g_assert_cmpuint(kills, >=, 30);
+    g_assert_cmpuint(undo_kills, >=, 20);
+}
+
+static void
+call(SetupWorld *world, const char *method, const char *path, const char *body)
+{
+    g_autofree char *socket = g_build_filename(world->incus_dir, "unix.socket", NULL);
+    g_autoptr(EbProvisionClient) client = eb_provision_client_new(socket);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) answer = NULL;
+
+    answer = eb_provision_client_call(
+        client, method, path, body != NULL ? eb_json_parse(body, strlen(body), NULL, NULL) : NULL, 30000, &error);
+    g_assert_no_error(error);
+}
+
+static void
+assert_left(EbSetup *setup, const char *id, const char *text)
+{
+    const EbSetupRow *row = setup_world_find_row(setup, id);
+
+    g_assert_nonnull(row);
+    if (strstr(row->detail, text) == NULL)
+        g_error("%s says \"%s\", not \"%s\"", id, row->detail, text);
+}
+
+/* What people and others use stays, each with its reason, and goes when they no longer do. */
+static void
+test_others(void)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, WORLD_NAME, NULL);
+    g_autofree char *before = setup_world_list_host(world);
+    g_autofree char *work = g_build_filename(world->state_dir, "home", "projects", "mine", NULL);
+    g_autofree char *stored = g_build_filename(world->state_dir, "creds.env", NULL);
+    g_autofree char *after = NULL;
+    g_autoptr(EbSetup) first = NULL;
+    g_autoptr(EbSetup) second = NULL;
+    g_autoptr(EbSetup) third = NULL;
+    g_autoptr(GError) error = NULL;
+
+    run_well(world, FALSE);
+    /* A project of somebody else on our pool, work of the operator's, a credential typed in, a file edited. */
+    call(world, "POST", "/1.0/projects", "{\"name\":\"theirs\",\"config\":{\"features.profiles\":\"true\"}}");
+    call(world, "POST", "/1.0/storage-pools/errand/volumes/custom?project=theirs", "{\"name\":\"disk\"}");
+    eb_test_write_file(work, "work");
+    eb_test_write_file(stored, "ERRAND_PROVIDER_CREDENTIAL=sk-secret-value\nERRAND_CRED_TYPED=sk-secret-value\n");
+    eb_test_write_file(world->settings_file, "# mine now\n");
+
+    g_assert_true(run(world, TRUE, FALSE, FALSE, &first, &error));
+    g_assert_no_error(error);
+    assert_left(first, "pool", "left the pool errand: used by");
+    assert_left(first, "pool", "theirs");
+    assert_left(first, "incusd", "left incusd running");
+    assert_left(first, "directories", "1 projects, 0 sessions and 0 tries are in it");
+    assert_left(first, "account", "belongs to it");
+    assert_left(first, "credentials", "ERRAND_CRED_TYPED was put into");
+    assert_left(first, "settings", "it was changed since setup wrote it");
+    g_assert_nonnull(getpwnam(ACCOUNT));
+    g_assert_true(g_file_test(work, G_FILE_TEST_EXISTS));
+
+    /* The same again: nothing changes. */
+    g_assert_true(run(world, TRUE, FALSE, FALSE, &second, &error));
+    g_assert_no_error(error);
+    for (guint i = 0; i < eb_setup_get_rows(second)->len; i++)
+        g_assert_cmpint(((EbSetupRow *)eb_setup_get_rows(second)->pdata[i])->result, ==, EB_SETUP_OK);
+
+    call(world, "DELETE", "/1.0/storage-pools/errand/volumes/custom/disk?project=theirs", NULL);
+    call(world, "DELETE", "/1.0/projects/theirs", NULL);
+    g_assert_cmpint(g_unlink(world->settings_file), ==, 0);
+    g_assert_true(run(world, TRUE, FALSE, TRUE, &third, &error));
+    g_assert_no_error(error);
+    after = setup_world_list_host(world);
+    g_assert_cmpstr(before, ==, after);
+}
+
+/* A service at work, or the ids of a guest in use. */
+static void
+test_in_use(void)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, WORLD_NAME, NULL);
+    g_autofree char *before = setup_world_list_host(world);
+    g_autofree char *lock = g_build_filename(world->state_dir, "lock", NULL);
+    g_autofree char *during = NULL;
+    g_autofree char *still = NULL;
+    g_autofree char *after = NULL;
+    g_autoptr(EbSetup) refused = NULL;
+    g_autoptr(EbSetup) undone = NULL;
+    g_autoptr(GError) error = NULL;
+    int fd;
+
+    run_well(world, FALSE);
+    fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
+    during = setup_world_list_host(world);
+    g_assert_false(run(world, TRUE, FALSE, FALSE, &refused, &error));
+    eb_test_assert_error(error, EB_ERROR_BUSY, "provision.sessions-run", "errand-box down");
+    g_clear_error(&error);
+    still = setup_world_list_host(world);
+    g_assert_cmpstr(during, ==, still);
+    close(fd);
+    g_assert_true(run(world, TRUE, FALSE, FALSE, &undone, &error));
+    g_assert_no_error(error);
+    after = setup_world_list_host(world);
+    g_assert_cmpstr(before, ==, after);
+}
+
+/* A run that failed left its daemons and the account: by its own ledger. */
+static void
+clean_up(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(g_get_tmp_dir(), 0, NULL);
+    const char *name;
+
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(g_get_tmp_dir(), name, NULL);
+        g_autofree char *ledger = g_build_filename(path, "i-setup", NULL);
+        if (strstr(name, WORLD_NAME) == NULL || !g_file_test(ledger, G_FILE_TEST_IS_DIR))
+            continue;
+        g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, NULL, path);
+        g_autoptr(EbSetup) setup = NULL;
+        if (run(world, TRUE, FALSE, TRUE, &setup, NULL))
+            eb_test_remove_tree(path);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *reason = setup_world_skip_reason();
+
+    if (argc == 5 && strcmp(argv[1], "--child") == 0)
+        return child_main(argv);
+    eb_test_init(&argc, &argv);
+    if (reason != NULL) {
+        g_print("1..0 # SKIP %s\n", reason);
+        return 77;
+    }
+    clean_up();
+    g_test_add_func("/setup-undo/whole", test_whole);
+    g_test_add_func("/setup-undo/kills", test_kills);
+    g_test_add_func("/setup-undo/others", test_others);
+    g_test_add_func("/setup-undo/in-use", test_in_use);
+    return g_test_run();
+}
