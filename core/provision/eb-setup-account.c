@@ -352,8 +352,8 @@ undo_tree(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErro
     if (data != NULL) {
         /* One line for all of them: it stands at the outermost. */
         if (strcmp(entry->name, self->state_dir) == 0)
-            eb_findings_note(findings, "left %s: %s (errand-box setup --undo --yes-data removes them)", entry->name,
-                             data);
+            eb_findings_note(findings, "left %s: %s (to remove them too: errand-box setup --undo --yes-data)",
+                             entry->name, data);
         return EB_UNDO_KEPT;
     }
     eb_findings_change(findings, "%s %s and all in it", self->options.plan ? "remove" : "removed", entry->name);

@@ -251,7 +251,8 @@ undo_credentials(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings
         return EB_UNDO_DONE;
     why = self->options.remove_data ? NULL : eb_setup_credentials_stay(self);
     if (why != NULL) {
-        eb_findings_note(findings, "left the credentials: %s (errand-box setup --undo --yes-data removes them)", why);
+        eb_findings_note(findings, "left the credentials: %s (to remove them too: errand-box setup --undo --yes-data)",
+                         why);
         return EB_UNDO_KEPT;
     }
     eb_findings_change(findings, "%s %s", self->options.plan ? "remove" : "removed", entry->name);

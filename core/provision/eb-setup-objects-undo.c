@@ -165,8 +165,9 @@ find_foreign(EbSetup *self, const char *project, JsonArray *instances, GError **
             return g_strdup_printf("profile %s is in it", eb_json_get_string(eb_json_array_object(list, i), "name"));
     list = volumes != NULL && JSON_NODE_HOLDS_ARRAY(volumes) ? json_node_get_array(volumes) : NULL;
     if (list != NULL && json_array_get_length(list) > 0 && !self->options.remove_data)
-        return g_strdup_printf("%u volumes of sessions are in it (errand-box setup --undo --yes-data removes them)",
-                               json_array_get_length(list));
+        return g_strdup_printf(
+            "%u volumes of sessions are in it (to remove them too: errand-box setup --undo --yes-data)",
+            json_array_get_length(list));
     return NULL;
 }
 

@@ -338,7 +338,7 @@ test_in_use(void)
     g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
     during = setup_world_list_host(world);
     g_assert_false(run(world, TRUE, FALSE, FALSE, &refused, &error));
-    eb_test_assert_error(error, EB_ERROR_BUSY, "provision.sessions-run", "errand-box down");
+    eb_test_assert_error(error, EB_ERROR_BUSY, "provision.sessions-run", "end it first");
     g_clear_error(&error);
     still = setup_world_list_host(world);
     g_assert_cmpstr(during, ==, still);
