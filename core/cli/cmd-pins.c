@@ -1,41 +1,174 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
-#include "core/config/eb-pins.h"
+#include "core/provision/eb-pin-job.h"
 
-int
-eb_cmd_pins(EbCli *cli, int argc, char **argv)
+#include <glib-unix.h>
+#include <signal.h>
+#include <string.h>
+
+#define N_SIGNALS 3
+
+/* One run of the command. */
+typedef struct {
+    EbCli *cli;
+    char *tree;
+    char *cache_dir;
+    GCancellable *cancellable;
+    GSource *signals[N_SIGNALS];
+    GPtrArray *outcomes;
+    gboolean done;
+    GError *error;
+} Run;
+
+static void
+run_clear(Run *self)
 {
-    g_autoptr(GError) error = NULL;
-    EbPaths *paths = eb_cli_get_paths(cli, &error);
-
-    if (paths == NULL)
-        return eb_cli_fail(cli, "pins verify", error);
-    g_autofree char *file = g_build_filename(eb_paths_get_data_dir(paths), "pins.toml", NULL);
-    g_autofree char *guest_dir = g_build_filename(eb_paths_get_data_dir(paths), "guest", NULL);
-    g_autoptr(EbPins) pins = eb_pins_load(file, &error);
-    if (pins == NULL || !eb_pins_verify(pins, guest_dir, &error))
-        return eb_cli_fail(cli, "pins verify", error);
-    GPtrArray *all = eb_pins_get_all(pins);
-    JsonArray *array = eb_cli_get_json(cli) ? json_array_new() : NULL;
-    for (guint i = 0; i < all->len; i++) {
-        const EbPin *pin = g_ptr_array_index(all, i);
-        if (array == NULL) {
-            eb_cli_print(cli, "%-20s %s %s\n", pin->name, pin->package, pin->version);
+    for (guint i = 0; i < N_SIGNALS; i++) {
+        if (self->signals[i] == NULL)
             continue;
-        }
-        JsonObject *object = json_object_new();
-        json_object_set_string_member(object, "name", pin->name);
-        json_object_set_string_member(object, "package", pin->package);
-        json_object_set_string_member(object, "version", pin->version);
-        json_object_set_string_member(object, "integrity", pin->integrity);
-        json_array_add_object_element(array, object);
+        g_source_destroy(self->signals[i]);
+        g_source_unref(self->signals[i]);
+    }
+    g_clear_object(&self->cancellable);
+    g_clear_pointer(&self->outcomes, g_ptr_array_unref);
+    g_clear_pointer(&self->tree, g_free);
+    g_clear_pointer(&self->cache_dir, g_free);
+    g_clear_error(&self->error);
+}
+
+static gboolean
+on_interrupt(gpointer user_data)
+{
+    Run *self = user_data;
+
+    g_cancellable_cancel(self->cancellable);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+open_run(Run *self)
+{
+    static const int signals[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+    EbCliArgs *args = eb_cli_get_args(self->cli);
+    const char *tree = eb_cli_args_value(args, "tree");
+    const char *cache = eb_cli_args_value(args, "cache");
+    EbPaths *paths = tree == NULL ? eb_cli_get_paths(self->cli, &self->error) : NULL;
+
+    if (tree == NULL && paths == NULL)
+        return FALSE;
+    self->tree = tree != NULL ? g_canonicalize_filename(tree, NULL) : g_strdup(eb_paths_get_data_dir(paths));
+    self->cache_dir = cache != NULL ? g_canonicalize_filename(cache, NULL) : eb_pin_cache_default_dir();
+    self->cancellable = g_cancellable_new();
+    for (guint i = 0; i < N_SIGNALS; i++) {
+        self->signals[i] = g_unix_signal_source_new(signals[i]);
+        g_source_set_callback(self->signals[i], on_interrupt, self, NULL);
+        g_source_attach(self->signals[i], NULL);
+    }
+    return TRUE;
+}
+
+static void
+on_progress(const char *what, gpointer user_data)
+{
+    g_printerr("  %s\n", what);
+}
+
+static void
+on_done(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Run *self = user_data;
+
+    self->outcomes = eb_pin_job_finish(result, &self->error);
+    self->done = TRUE;
+}
+
+static JsonObject *
+outcome_to_json(const EbPinOutcome *outcome)
+{
+    JsonObject *object = json_object_new();
+
+    json_object_set_string_member(object, "kind", eb_pin_kind_name(outcome->kind));
+    json_object_set_string_member(object, "name", outcome->name);
+    if (outcome->package != NULL)
+        json_object_set_string_member(object, "package", outcome->package);
+    if (outcome->version != NULL)
+        json_object_set_string_member(object, "version", outcome->version);
+    if (outcome->digest != NULL)
+        json_object_set_string_member(object, outcome->kind == EB_PIN_NPM ? "integrity" : "digest", outcome->digest);
+    json_object_set_string_member(object, "state", eb_pin_state_name(outcome->state));
+    json_object_set_string_member(object, "detail", outcome->detail);
+    return object;
+}
+
+static void
+print_outcomes(Run *self)
+{
+    JsonArray *array = eb_cli_get_json(self->cli) ? json_array_new() : NULL;
+
+    for (guint i = 0; i < self->outcomes->len; i++) {
+        const EbPinOutcome *outcome = g_ptr_array_index(self->outcomes, i);
+        if (array != NULL)
+            json_array_add_object_element(array, outcome_to_json(outcome));
+        else
+            eb_cli_print(self->cli, "%-7s %-7s %-20s %-14s %s\n", eb_pin_state_name(outcome->state),
+                         eb_pin_kind_name(outcome->kind), outcome->name,
+                         outcome->version != NULL ? outcome->version : "-", outcome->detail);
     }
     if (array != NULL) {
         JsonObject *object = json_object_new();
         JsonNode *node = json_node_new(JSON_NODE_OBJECT);
         json_object_set_array_member(object, "pins", array);
         json_node_take_object(node, object);
-        eb_cli_print_json(cli, node);
+        eb_cli_print_json(self->cli, node);
     }
-    return EB_EXIT_OK;
+}
+
+/* The table, then a line on stderr for each entry that is bad. */
+static int
+report(Run *self, const char *what)
+{
+    int code = EB_EXIT_OK;
+
+    if (self->outcomes == NULL)
+        return eb_cli_fail(self->cli, what, self->error);
+    print_outcomes(self);
+    for (guint i = 0; i < self->outcomes->len; i++) {
+        const EbPinOutcome *outcome = g_ptr_array_index(self->outcomes, i);
+        if (outcome->error != NULL)
+            code = eb_cli_fail(self->cli, what, outcome->error);
+    }
+    return code;
+}
+
+static int
+verify(Run *self)
+{
+    eb_pin_verify_async(self->tree, self->cache_dir, self->cancellable, on_done, self);
+    eb_cli_wait(self->cli, &self->done);
+    return report(self, "pins verify");
+}
+
+static int
+fetch(Run *self)
+{
+    const char *const *names = eb_cli_args_operands(eb_cli_get_args(self->cli));
+
+    eb_pin_fetch_async(self->tree, self->cache_dir, names[0], on_progress, self, self->cancellable, on_done, self);
+    eb_cli_wait(self->cli, &self->done);
+    return report(self, "pins fetch");
+}
+
+int
+eb_cmd_pins(EbCli *cli, int argc, char **argv)
+{
+    const char *verb = eb_cli_args_get_verb(eb_cli_get_args(cli));
+    Run self = {.cli = cli};
+    int code = EB_EXIT_FAILED;
+
+    if (!open_run(&self))
+        code = eb_cli_fail(cli, "pins", self.error);
+    else
+        code = strcmp(verb, "fetch") == 0 ? fetch(&self) : verify(&self);
+    run_clear(&self);
+    return code;
 }

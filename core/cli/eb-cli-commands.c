@@ -110,7 +110,14 @@ static const EbCliVerb maint_verbs[] = {
 };
 
 static const EbCliVerb pins_verbs[] = {
-    {"verify", "", 0, 0, NULL, "is pins.toml well formed, with a digest for each entry?"},
+    {"verify", "", 0, 0, NULL,
+     "without network: is pins.toml well formed, and all that was fetched still what it names?"},
+    {"fetch", "[NAME]", 0, 1, NULL, "fetch what is pinned into the cache, checked"},
+    {NULL},
+};
+static const EbCliOption pins_options[] = {
+    {"tree", 0, "DIR", FALSE, "directory with pins.toml and guest/ (default: what this program came with)"},
+    {"cache", 0, "DIR", FALSE, "keep what is fetched here (default: /var/cache/errand-box/pins for root)"},
     {NULL},
 };
 
@@ -146,7 +153,7 @@ static const EbCliCommand commands[] = {
     {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
      eb_cmd_creds, FALSE},
     {"maint", "upkeep of this host", maint_verbs, NO_OPTIONS, eb_cmd_maint, FALSE},
-    {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, NO_OPTIONS, eb_cmd_pins, FALSE},
+    {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, pins_options, eb_cmd_pins, FALSE},
     {"plugin", "plugins: state, ABI, what each provides and may touch", plugin_verbs, NO_OPTIONS, eb_cmd_plugin, FALSE},
     {"config", "the configuration", config_verbs, NO_OPTIONS, eb_cmd_config, FALSE},
     {"version", "versions of the program, the plugin ABI and the libraries in use", ONE_FORM("", 0, 0, NULL),

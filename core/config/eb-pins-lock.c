@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading npm's lock files (version 3). */
+#include "core/config/eb-pin-digest.h"
 #include "core/config/eb-pins.h"
 
 #include <string.h>
@@ -53,9 +54,8 @@ is_wanted(const EbPin *pin, JsonObject *entry, const char *name, const char *cpu
            !g_strv_contains(left_out, name);
 }
 
-/* A name goes into a command line and into file names: npm's alphabet and no more. */
-static gboolean
-is_name(const char *name)
+gboolean
+eb_pin_package_name_is_valid(const char *name)
 {
     const char *rest = name;
 
@@ -90,7 +90,7 @@ path_name(const char *path)
         name = path + strlen("node_modules/");
         const char *next = strstr(name, "/node_modules/");
         g_autofree char *one = next != NULL ? g_strndup(name, (gsize)(next - name)) : g_strdup(name);
-        if (!is_name(one))
+        if (!eb_pin_package_name_is_valid(one))
             return NULL;
         if (next == NULL)
             return name;
@@ -109,11 +109,11 @@ read_package(const EbPin *pin, const char *path, JsonObject *entry, GError **err
     const char *integrity = eb_json_get_string(entry, "integrity");
     const char *wrong = NULL;
 
-    if (path_last == NULL || !is_name(name))
+    if (path_last == NULL || !eb_pin_package_name_is_valid(name))
         wrong = "its name or place is not plain";
     else if (version == NULL || !is_version(version))
         wrong = "it has no exact version";
-    else if (integrity == NULL || !g_str_has_prefix(integrity, "sha512-") || strchr(integrity, ' ') != NULL)
+    else if (integrity == NULL || !g_str_has_prefix(integrity, "sha512-") || !eb_pin_digest_is_valid(integrity))
         wrong = "it has no SHA-512";
     if (wrong != NULL) {
         eb_set_error(error, EB_ERROR_INTEGRITY, "pins.lock", "%s: %s: %s", pin->lock, path, wrong);
@@ -163,4 +163,54 @@ eb_pins_list_packages(const EbPin *pin, GBytes *lock, const char *cpu, gboolean 
             package_free(package);
     }
     return g_steal_pointer(&result);
+}
+
+GBytes *
+eb_pins_read_lock(const EbPin *pin, const char *guest_dir, GError **error)
+{
+    g_autofree char *path = g_build_filename(guest_dir, pin->lock, NULL);
+    g_autofree char *text = NULL;
+    gsize length = 0;
+
+    if (!g_file_get_contents(path, &text, &length, error)) {
+        eb_error_convert(error, "pins.lock", NULL);
+        return NULL;
+    }
+    g_autoptr(GBytes) bytes = g_bytes_new_take(g_steal_pointer(&text), length);
+    if (length > EB_PINS_MAX_BYTES) {
+        eb_set_error(error, EB_ERROR_INVALID, "pins.lock", "%s is too long", path);
+        return NULL;
+    }
+    return eb_pins_check_bytes(pin->lock, bytes, pin->lock_sha256, error) ? g_steal_pointer(&bytes) : NULL;
+}
+
+gboolean
+eb_pins_verify_lock(const EbPin *pin, const char *guest_dir, GError **error)
+{
+    g_autoptr(GBytes) lock = eb_pins_read_lock(pin, guest_dir, error);
+    g_autoptr(GPtrArray) packages = lock != NULL ? eb_pins_list_packages(pin, lock, "x64", TRUE, error) : NULL;
+
+    for (guint i = 0; packages != NULL && i < packages->len; i++) {
+        const EbPinPackage *package = g_ptr_array_index(packages, i);
+        if (strcmp(package->name, pin->package) == 0 && strcmp(package->version, pin->version) == 0 &&
+            strcmp(package->integrity, pin->digest) == 0)
+            return TRUE;
+    }
+    if (packages != NULL)
+        eb_set_error(error, EB_ERROR_INTEGRITY, "pins.lock", "%s does not have %s %s with the pinned digest", pin->lock,
+                     pin->package, pin->version);
+    return FALSE;
+}
+
+gboolean
+eb_pins_verify(EbPins *self, const char *guest_dir, GError **error)
+{
+    GPtrArray *all = eb_pins_get_all(self);
+
+    for (guint i = 0; i < all->len; i++) {
+        const EbPin *pin = g_ptr_array_index(all, i);
+        if (pin->kind == EB_PIN_NPM && !eb_pins_verify_lock(pin, guest_dir, error))
+            return FALSE;
+    }
+    return TRUE;
 }

@@ -143,15 +143,8 @@ install_programs(Build *self, const char *root, GError **error)
         if (pin == NULL)
             return FALSE;
         g_autofree char *stage = g_strdup_printf("%s %s", pin->name, pin->version);
-        g_autofree char *work = g_build_filename(self->partial, "packages", pin->name, NULL);
         eb_image_job_begin(&self->job, stage);
-        if (g_mkdir_with_parents(work, 0700) != 0) {
-            eb_set_error(error, EB_ERROR_FAILED, "image.cache", "%s: %s", work, g_strerror(errno));
-            return FALSE;
-        }
-        gboolean done = eb_image_npm_install(&self->job, self->recipe, pin, root, work, error);
-        eb_image_job_remove_tree(work);
-        if (!done)
+        if (!eb_image_npm_install(&self->job, self->recipe, pin, root, error))
             return FALSE;
     }
     return TRUE;

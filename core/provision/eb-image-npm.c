@@ -1,56 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/provision/eb-image-npm.h"
 
+#include "core/provision/eb-pin-cache.h"
+#include "core/provision/eb-pin-fetch.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FETCH_DEADLINE_S 900
 #define UNPACK_DEADLINE_S 300
 #define PROGRAMS_DIR "usr/local/lib/errand"
 
+/* Into the cache of what was fetched, where a later build finds it. */
 static gboolean
-fetch(EbImageJob *job, GPtrArray *packages, const char *work, GError **error)
+fetch(EbImageJob *job, const EbImageRecipe *recipe, EbPinCache *cache, GPtrArray *packages, GError **error)
 {
-    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
-    static const char *const words[] = {
-        "npm", "pack", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--pack-destination"};
+    g_autofree char *tree = g_path_get_dirname(recipe->guest_dir);
+    g_autoptr(EbPinFetch) fetcher = eb_pin_fetch_new(cache, tree, &EB_HTTP_LIMITS_FILE, job->cancellable);
+    EbPinFetched fetched = {0};
 
-    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
-        g_ptr_array_add(argv, g_strdup(words[i]));
-    g_ptr_array_add(argv, g_strdup(work));
-    g_ptr_array_add(argv, g_strdup("--"));
-    for (guint i = 0; i < packages->len; i++) {
-        const EbPinPackage *package = g_ptr_array_index(packages, i);
-        g_ptr_array_add(argv, g_strdup_printf("%s@%s", package->name, package->version));
-    }
-    g_ptr_array_add(argv, NULL);
-    return eb_image_job_run(job, (const char *const *)argv->pdata, FETCH_DEADLINE_S, NULL, error);
+    return eb_pin_fetch_packages(fetcher, packages, &fetched, error);
 }
 
-/* The name npm gives an archive: "@scope/name" becomes "scope-name". */
-static char *
-archive_path(const EbPinPackage *package, const char *work)
-{
-    g_autofree char *name = g_strdup(package->name[0] == '@' ? package->name + 1 : package->name);
-    g_autofree char *file = NULL;
-
-    g_strdelimit(name, "/", '-');
-    file = g_strdup_printf("%s-%s.tgz", name, package->version);
-    return g_build_filename(work, file, NULL);
-}
-
+/* Checked again here: the fetch may have been another run's. */
 static gboolean
-unpack(EbImageJob *job, const EbPinPackage *package, const char *home, const char *work, GError **error)
+unpack(EbImageJob *job, EbPinCache *cache, const EbPinPackage *package, const char *home, GError **error)
 {
-    g_autofree char *archive = archive_path(package, work);
+    EbPinExpected expected = eb_pin_package_expected(package);
+    g_autofree char *archive = eb_pin_cache_path(cache, package->integrity);
     g_autofree char *target = g_build_filename(home, package->path, NULL);
     const char *const argv[] = {
         "tar", "-xzf", archive, "-C", target, "--strip-components=1", "--no-same-owner", "--no-same-permissions", NULL};
+    gboolean present = FALSE;
 
-    if (!eb_pins_check_file(archive, package->integrity, error))
+    if (!eb_pin_cache_check(cache, &expected, &present, error))
         return FALSE;
+    if (!present) {
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "image.npm", "%s: somebody removed it while the image was made",
+                     archive);
+        return FALSE;
+    }
     if (g_mkdir_with_parents(target, 0755) != 0) {
         eb_set_error(error, EB_ERROR_FAILED, "image.npm", "%s: %s", target, g_strerror(errno));
         return FALSE;
@@ -79,18 +69,20 @@ link_command(const char *root, const char *home, const EbPin *pin, const char *c
 }
 
 gboolean
-eb_image_npm_install(EbImageJob *job, const EbImageRecipe *recipe, const EbPin *pin, const char *root, const char *work,
-                     GError **error)
+eb_image_npm_install(EbImageJob *job, const EbImageRecipe *recipe, const EbPin *pin, const char *root, GError **error)
 {
+    g_autofree char *cache_dir = eb_pin_cache_default_dir();
     g_autofree char *home = g_build_filename(root, PROGRAMS_DIR, pin->name, NULL);
     g_autoptr(GBytes) lock = eb_pins_read_lock(pin, recipe->guest_dir, error);
     g_autoptr(GPtrArray) packages =
         lock != NULL ? eb_pins_list_packages(pin, lock, recipe->cpu, recipe->avx2, error) : NULL;
 
-    if (packages == NULL || !fetch(job, packages, work, error))
+    g_autoptr(EbPinCache) cache = packages != NULL ? eb_pin_cache_open(cache_dir, TRUE, error) : NULL;
+
+    if (cache == NULL || !fetch(job, recipe, cache, packages, error))
         return FALSE;
     for (guint i = 0; i < packages->len; i++) {
-        if (!unpack(job, g_ptr_array_index(packages, i), home, work, error))
+        if (!unpack(job, cache, g_ptr_array_index(packages, i), home, error))
             return FALSE;
     }
     const char *const modes[] = {"chmod", "-R", "u+rwX,go+rX,go-w", "--", home, NULL};

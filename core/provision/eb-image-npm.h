@@ -8,12 +8,11 @@ G_BEGIN_DECLS
 
 /**
  * eb_image_npm_install: installs one program of pins.toml into a root file system: every package of its lock file is
- * fetched by this machine's own npm, checked against its SHA-512 and unpacked; no script of a package runs, npm
- * decides nothing. Its commands are linked into /usr/local/bin.
+ * fetched into the cache of pins, checked against its SHA-512 and unpacked; no script of a package runs. Its commands
+ * are linked into /usr/local/bin.
  * @root: the root file system
- * @work: an empty directory for the archives
  */
 gboolean eb_image_npm_install(EbImageJob *job, const EbImageRecipe *recipe, const EbPin *pin, const char *root,
-                              const char *work, GError **error);
+                              GError **error);
 
 G_END_DECLS

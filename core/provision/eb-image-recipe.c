@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/provision/eb-image-recipe.h"
 #include "core/config/eb-toml.h"
+#include "core/provision/eb-machine.h"
 
 #include <string.h>
-#include <sys/utsname.h>
 
 /* Changes whenever the builder itself makes a different image of the same recipe. */
 #define BUILDER_VERSION "errand-box image 1"
@@ -23,26 +23,6 @@ eb_image_recipe_free(EbImageRecipe *self)
     g_clear_pointer(&self->pins, eb_pins_free);
     g_free(self->digest);
     g_free(self);
-}
-
-static gboolean
-find_machine(EbImageRecipe *self, GError **error)
-{
-    struct utsname name;
-    g_autofree char *cpuinfo = NULL;
-
-    if (uname(&name) != 0) {
-        eb_set_error(error, EB_ERROR_FAILED, "image.machine", "the machine's kind cannot be read");
-        return FALSE;
-    }
-    self->cpu = strcmp(name.machine, "x86_64") == 0 ? "x64" : strcmp(name.machine, "aarch64") == 0 ? "arm64" : NULL;
-    if (self->cpu == NULL) {
-        eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "image.machine", "no guest image can be made for %s", name.machine);
-        return FALSE;
-    }
-    self->avx2 = strcmp(self->cpu, "x64") != 0 ||
-                 (g_file_get_contents("/proc/cpuinfo", &cpuinfo, NULL, NULL) && strstr(cpuinfo, " avx2") != NULL);
-    return TRUE;
 }
 
 /* Debian's own alphabet for package names: they become one argument of the bootstrap. */
@@ -129,7 +109,7 @@ make_digest(EbImageRecipe *self, const char *recipe, gsize recipe_length, GError
         g_autofree char *baseline = g_strjoinv("\n", pin->commands_baseline);
         add(sum, pin->name);
         add(sum, pin->version);
-        add(sum, pin->integrity);
+        add(sum, pin->digest);
         add(sum, pin->lock_sha256);
         add(sum, commands);
         add(sum, baseline);
@@ -154,8 +134,11 @@ eb_image_recipe_load(EbPaths *paths, const char *const *agents, GError **error)
         return NULL;
     }
     self->pins = eb_pins_load(pins, error);
-    if (self->pins == NULL || !find_machine(self, error))
+    EbMachine machine;
+    if (self->pins == NULL || !eb_machine_find(&machine, error))
         return NULL;
+    self->cpu = machine.cpu;
+    self->avx2 = machine.avx2;
     GBytes *init = eb_paths_get_guest_program(paths, "init", error);
     self->init = init != NULL ? g_bytes_ref(init) : NULL;
     if (init == NULL || !read_recipe(self, path, text, length, agents, error) ||
