@@ -19,6 +19,11 @@ static const EbConfigKey keys[] = {
      .doc = "one directory a project below it; neither inside state_dir (except below its home) nor around it"},
     {"service", "accept_degraded", EB_KIND_TEXTS, "[]", .max = 100, .check = eb_config_check_degraded_id,
      .doc = "ids of gaps an operator has read and accepts"},
+    {"service", "min_free", EB_KIND_SIZE, "1GiB", 1 * MIB, 1024 * GIB,
+     .doc =
+         "with less free space in state_dir or project_root no session starts; below twice as much people are warned"},
+    {"service", "doctor_interval", EB_KIND_DURATION, "1min", SECOND, HOUR,
+     .doc = "how often the checks that change by themselves are run; all of them run every tenth time"},
 
     {"plugins", "enabled", EB_KIND_TEXTS,
      "[\"incus\", \"credentials\", \"doctor-checks\", \"chat-console\", \"chat-discord\", \"github\"]", .max = 64,

@@ -17,6 +17,7 @@ struct _EbConfig {
     EbConfigSection *effective; /* (owned): laid over the defaults */
     char *account, *state_dir, *project_root;
     char **accept_degraded, **enabled, **order;
+    guint64 min_free, doctor_interval_ms;
     EbSessionConfig session;
     GPtrArray *providers; /* (element-type EbProviderConfig) */
     GHashTable *agents;   /* (element-type utf8 EbAgentProfile) */
@@ -259,6 +260,8 @@ fill(EbConfig *self, EbConfigProblems *problems)
     self->state_dir = get_text(self, "service", "state_dir");
     self->project_root = get_text(self, "service", "project_root");
     self->accept_degraded = get_texts(self, "service", "accept_degraded");
+    self->min_free = get_amount(self, "service", "min_free");
+    self->doctor_interval_ms = get_amount(self, "service", "doctor_interval");
     self->enabled = get_texts(self, "plugins", "enabled");
     self->order = get_texts(self, "credentials", "order");
     fill_session(self);
@@ -366,6 +369,20 @@ eb_config_get_accept_degraded(EbConfig *self)
 {
     g_return_val_if_fail(EB_IS_CONFIG(self), NULL);
     return (const char *const *)self->accept_degraded;
+}
+
+guint64
+eb_config_get_min_free(EbConfig *self)
+{
+    g_return_val_if_fail(EB_IS_CONFIG(self), 0);
+    return self->min_free;
+}
+
+guint64
+eb_config_get_doctor_interval(EbConfig *self)
+{
+    g_return_val_if_fail(EB_IS_CONFIG(self), 0);
+    return self->doctor_interval_ms;
 }
 
 const char *const *

@@ -63,6 +63,9 @@ const char *eb_config_get_account(EbConfig *self);
 const char *eb_config_get_state_dir(EbConfig *self);
 const char *eb_config_get_project_root(EbConfig *self);
 const char *const *eb_config_get_accept_degraded(EbConfig *self);
+/** eb_config_get_min_free: bytes; eb_config_get_doctor_interval: milliseconds. */
+guint64 eb_config_get_min_free(EbConfig *self);
+guint64 eb_config_get_doctor_interval(EbConfig *self);
 const char *const *eb_config_get_enabled_plugins(EbConfig *self);
 const char *const *eb_config_get_credential_order(EbConfig *self);
 const EbSessionConfig *eb_config_get_session(EbConfig *self);

@@ -39,10 +39,8 @@ static void
 tell(EbDaemonBeat *self)
 {
     g_autoptr(JsonNode) status = eb_session_manager_status_json(self->manager);
-    g_autoptr(GError) hold = NULL;
-
-    eb_session_manager_check_hold(self->manager, &hold);
-    g_autofree char *text = eb_daemon_beat_text(eb_json_node_object(status), hold != NULL ? hold->message : NULL);
+    g_autofree char *hold = eb_session_manager_describe_hold(self->manager);
+    g_autofree char *text = eb_daemon_beat_text(eb_json_node_object(status), hold);
     if (g_strcmp0(text, self->told) == 0)
         return;
     eb_notify_status("%s", text);

@@ -10,6 +10,7 @@ struct _EbDaemonControl {
     EbSessionManager *manager;      /* not owned */
     EbPluginRegistry *registry;     /* not owned */
     EbDaemonTransports *transports; /* not owned */
+    EbDaemonHealth *health;         /* not owned */
     EbControlServer *server;
     EbControlTransport *transport;
     gint64 started; /* monotonic, microseconds */
@@ -60,6 +61,7 @@ status_json(EbDaemonControl *self)
         json_object_set_int_member(object, "uptime_s", (g_get_monotonic_time() - self->started) / G_USEC_PER_SEC);
         json_object_set_int_member(object, "clients", eb_control_server_get_n_clients(self->server));
         json_object_set_array_member(object, "transports", eb_daemon_transports_json(self->transports));
+        json_object_set_object_member(object, "health", eb_daemon_health_to_json(self->health));
     }
     return node;
 }
@@ -158,6 +160,26 @@ session_request(EbDaemonControl *self, EbJsonrpc *peer, const char *method, cons
     return TRUE;
 }
 
+static void
+health_checked(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reply *reply = user_data;
+    g_autoptr(GError) error = NULL;
+    JsonObject *health = eb_daemon_health_check_finish(EB_DAEMON_HEALTH(source), result, &error);
+
+    answer(reply->peer, reply->id, health != NULL ? eb_control_object(health) : NULL, error);
+    reply_free(reply);
+}
+
+static void
+take_report(EbDaemonControl *self, EbJsonrpc *peer, JsonObject *params, JsonNode *id)
+{
+    g_autoptr(GError) error = NULL;
+
+    eb_daemon_health_report(self->health, params, &error);
+    answer(peer, id, NULL, error);
+}
+
 static gboolean
 request(EbControlServer *server, EbJsonrpc *peer, const char *method, JsonObject *params, JsonNode *id,
         gpointer user_data)
@@ -171,6 +193,10 @@ request(EbControlServer *server, EbJsonrpc *peer, const char *method, JsonObject
         eb_jsonrpc_reply(peer, id, eb_daemon_plugins_json(self->registry));
     else if (strcmp(method, "sessions.list") == 0)
         eb_jsonrpc_reply(peer, id, eb_session_manager_list_json(self->manager));
+    else if (strcmp(method, "health.check") == 0)
+        eb_daemon_health_check_async(self->health, NULL, health_checked, reply_new(peer, id));
+    else if (strcmp(method, "watchdog.report") == 0)
+        take_report(self, peer, params, id);
     else if (strcmp(method, "prompt") == 0)
         prompt(self, peer, params, id);
     else if (strcmp(method, "interrupt") == 0)
@@ -209,7 +235,7 @@ session_ended(EbSessionManager *manager, const char *session, const char *thread
 
 EbDaemonControl *
 eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegistry *registry,
-                      EbDaemonTransports *transports, GError **error)
+                      EbDaemonTransports *transports, EbDaemonHealth *health, GError **error)
 {
     g_autofree char *path = eb_control_path(eb_config_get_state_dir(config));
     EbControlServer *server = eb_control_server_new(path, error);
@@ -222,6 +248,7 @@ eb_daemon_control_new(EbConfig *config, EbSessionManager *manager, EbPluginRegis
     self->manager = manager;
     self->registry = registry;
     self->transports = transports;
+    self->health = health;
     self->transport = eb_control_transport_new();
     self->started = g_get_monotonic_time();
     g_signal_connect(server, "request", G_CALLBACK(request), self);

@@ -15,7 +15,7 @@ typedef enum {
     STATE_NEW = 0,
     STATE_PLUGINS,  /* they are starting */
     STATE_OPENING,  /* the session manager: lock, database, sweep */
-    STATE_CHECKING, /* what the backend can enforce here */
+    STATE_CHECKING, /* what the backend and this host can guarantee */
     STATE_READY,
     STATE_CLOSING,  /* sessions end */
     STATE_STOPPING, /* plugins stop */
@@ -30,6 +30,8 @@ struct _EbDaemon {
     EbSessionManager *manager; /* (nullable) */
     EbDaemonControl *control;  /* (nullable) */
     EbDaemonTransports *transports;
+    EbDaemonHealth *health; /* (nullable): of a run */
+    char *config_file;      /* (nullable) */
     GTask *task;            /* the run (nullable) */
     GCancellable *starting; /* ends a start that is no longer wanted */
     GError *failure;        /* (nullable): the first */
@@ -58,6 +60,8 @@ eb_daemon_finalize(GObject *object)
     g_clear_pointer(&self->control, eb_daemon_control_free);
     g_clear_pointer(&self->transports, eb_daemon_transports_free);
     g_clear_object(&self->manager);
+    g_clear_object(&self->health);
+    g_free(self->config_file);
     g_object_unref(self->starting);
     g_object_unref(self->config);
     g_object_unref(self->paths);
@@ -96,6 +100,14 @@ eb_daemon_new(EbConfig *config, EbPaths *paths, EbPluginRegistry *registry)
     return self;
 }
 
+void
+eb_daemon_set_config_file(EbDaemon *self, const char *file)
+{
+    g_return_if_fail(EB_IS_DAEMON(self) && self->state == STATE_NEW);
+    g_free(self->config_file);
+    self->config_file = g_strdup(file);
+}
+
 /* @error: (transfer full). A failure that follows from being told to stop is none. */
 static void
 fail(EbDaemon *self, GError *error)
@@ -122,32 +134,62 @@ attach_transports(EbDaemon *self)
 }
 
 static void
+get_ready(EbDaemon *self)
+{
+    GError *error = NULL;
+
+    self->control =
+        eb_daemon_control_new(self->config, self->manager, self->registry, self->transports, self->health, &error);
+    if (self->control == NULL) {
+        fail(self, error);
+        return;
+    }
+    /* Before people are listened to: what they missed is answered with the reason too. */
+    eb_daemon_health_attach(self->health, self->manager);
+    attach_transports(self);
+    self->state = STATE_READY;
+    self->watchdog = eb_notify_watchdog_source();
+    eb_daemon_beat_ready(self->beat, self->manager);
+    eb_info("ready");
+}
+
+static void
+health_known(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbDaemon) self = user_data;
+    GError *error = NULL;
+
+    eb_daemon_health_known_finish(EB_DAEMON_HEALTH(source), result);
+    if (self->state != STATE_CHECKING)
+        return; /* it is draining already */
+    if (self->asked_to_stop)
+        drain(self);
+    else if (!eb_daemon_health_gate(self->health, eb_session_manager_get_probe(self->manager), &error))
+        fail(self, error);
+    else
+        get_ready(self);
+}
+
+static void
 checked(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(EbDaemon) self = user_data;
     GError *error = NULL;
     EbProbeReport *report = eb_session_manager_check_finish(EB_SESSION_MANAGER(source), result, &error);
 
-    if (report == NULL) {
+    /* What the backend lacks is told together with what the doctor finds. */
+    if (report == NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_DEGRADED)) {
         fail(self, error);
         return;
     }
-    eb_info("the backend is %s (%s)", report->server, report->access);
-    eb_probe_report_free(report);
-    if (self->asked_to_stop) {
+    g_clear_error(&error);
+    if (report != NULL)
+        eb_info("the backend is %s (%s)", report->server, report->access);
+    g_clear_pointer(&report, eb_probe_report_free);
+    if (self->asked_to_stop)
         drain(self);
-        return;
-    }
-    self->control = eb_daemon_control_new(self->config, self->manager, self->registry, self->transports, &error);
-    if (self->control == NULL) {
-        fail(self, error);
-        return;
-    }
-    attach_transports(self);
-    self->state = STATE_READY;
-    self->watchdog = eb_notify_watchdog_source();
-    eb_daemon_beat_ready(self->beat, self->manager);
-    eb_info("ready");
+    else
+        eb_daemon_health_known_async(self->health, health_known, g_object_ref(self));
 }
 
 static void
@@ -250,6 +292,8 @@ drain(EbDaemon *self)
         return;
     eb_daemon_beat_stopping(self->beat);
     self->state = STATE_CLOSING;
+    if (self->health != NULL)
+        eb_daemon_health_detach(self->health);
     if (self->manager != NULL)
         eb_session_manager_close_async(self->manager, NULL, closed, g_object_ref(self));
     else
@@ -342,6 +386,9 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
         return;
     }
     self->state = STATE_PLUGINS;
+    /* It looks at the host while the plugins start and the state is opened. */
+    self->health = eb_daemon_health_new(self->config, self->paths, self->config_file);
+    eb_daemon_health_start(self->health, self->starting);
     eb_plugin_registry_start_async(self->registry, EB_DAEMON_PLUGIN_START_MS, self->starting, plugins_started,
                                    g_object_ref(self));
 }

@@ -27,6 +27,8 @@ G_DECLARE_FINAL_TYPE(EbDaemon, eb_daemon, EB, DAEMON, GObject)
  * The process is the account already and keeps the main loop running.
  */
 EbDaemon *eb_daemon_new(EbConfig *config, EbPaths *paths, EbPluginRegistry *registry);
+/** eb_daemon_set_config_file: @file: (nullable): what --config named; the doctor reads the same. Before the run. */
+void eb_daemon_set_config_file(EbDaemon *self, const char *file);
 /**
  * eb_daemon_run_async: starts; finishes when the service has ended. SIGTERM and SIGINT drain it, a second one ends the
  * process at once; SIGHUP takes over credentials that changed.

@@ -101,6 +101,12 @@ eb_gap_check_run_finish(EbGapCheck *self, GAsyncResult *result, char **notice, G
     return self->report;
 }
 
+const EbProbeReport *
+eb_gap_check_get_report(EbGapCheck *self)
+{
+    return self->report;
+}
+
 void
 eb_gap_check_set_accept_all(EbGapCheck *self, gboolean accept)
 {

@@ -17,6 +17,8 @@ EbGapCheck *eb_gap_check_new(EbContainerBackend *backend, const char *const *acc
 void eb_gap_check_set_accept_all(EbGapCheck *self, gboolean accept);
 /** eb_gap_check_forget: the next run asks again: the backend was away. */
 void eb_gap_check_forget(EbGapCheck *self);
+/** eb_gap_check_get_report: (transfer none) (nullable): what the backend said last. */
+const EbProbeReport *eb_gap_check_get_report(EbGapCheck *self);
 void eb_gap_check_run_async(EbGapCheck *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                             gpointer user_data);
 /**

@@ -87,7 +87,6 @@ eb_session_manager_set_hold(EbSessionManager *self, EbHoldSource source, const G
     else if (held)
         eb_info("sessions can start again");
     eb_admission_pause(self->parts->live, text);
-    g_signal_emit_by_name(self, "hold-changed", text);
     look(self);
 }
 

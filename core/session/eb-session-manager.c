@@ -11,7 +11,7 @@
 
 G_DEFINE_FINAL_TYPE(EbSessionManager, eb_session_manager, G_TYPE_OBJECT)
 
-enum { SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, SIGNAL_HOLD_CHANGED, N_SIGNALS };
+enum { SIGNAL_PROMPT_OUTCOME, SIGNAL_TURN_ENDED, SIGNAL_SESSION_ENDED, N_SIGNALS };
 static guint signals[N_SIGNALS];
 
 void
@@ -331,6 +331,12 @@ eb_session_manager_check_finish(EbSessionManager *self, GAsyncResult *result, GE
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
+const EbProbeReport *
+eb_session_manager_get_probe(EbSessionManager *self)
+{
+    return eb_gap_check_get_report(self->parts->gaps);
+}
+
 static void
 on_log(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -421,8 +427,6 @@ eb_session_manager_class_init(EbSessionManagerClass *klass)
     signals[SIGNAL_SESSION_ENDED] =
         g_signal_new("session-ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 4, G_TYPE_STRING,
                      G_TYPE_STRING, G_TYPE_STRING, G_TYPE_ERROR);
-    signals[SIGNAL_HOLD_CHANGED] =
-        g_signal_new("hold-changed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }
 
 static void

@@ -26,8 +26,6 @@ G_BEGIN_DECLS
  *   "session-ended" (const char *session (nullable), const char *thread, const char *reason, GError *error (nullable)):
  *       nothing is left of it but its record; also for starts that failed (session NULL when there never was a record).
  *       The error's code tells the exit code of a command that waited for it.
- *   "hold-changed" (const char *why (nullable)): new sessions are held for another reason, or (NULL) no more; see
- *       eb-session-hold.h.
  */
 #define EB_TYPE_SESSION_MANAGER (eb_session_manager_get_type())
 G_DECLARE_FINAL_TYPE(EbSessionManager, eb_session_manager, EB, SESSION_MANAGER, GObject)
@@ -79,6 +77,8 @@ void eb_session_manager_check_async(EbSessionManager *self, GCancellable *cancel
                                     gpointer user_data);
 /** eb_session_manager_check_finish: (transfer full) (nullable): also what is accepted stands in it. */
 EbProbeReport *eb_session_manager_check_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+/** eb_session_manager_get_probe: (transfer none) (nullable): what the backend said last, accepted or not. */
+const EbProbeReport *eb_session_manager_get_probe(EbSessionManager *self);
 /** eb_session_manager_set_accept_all_degraded: for `try` alone: gaps are told in every session instead of refused. */
 void eb_session_manager_set_accept_all_degraded(EbSessionManager *self, gboolean accept);
 

@@ -73,11 +73,15 @@ class World:
         self.env = dict(os.environ, INCUS_DIR=self.incus_dir, INCUS_SKIP_INSTANCE_TYPES="true")
         with open(self.creds, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o600)) as file:
             file.write(f"ERRAND_PROVIDER_CREDENTIAL={self.model.key}\nERRAND_CHAT_TOKEN={self.chat_token}\n")
+        # What a host may lack before setup; the doctor says what it lacks afterwards.
+        self.gaps, self.asked, self.written = ["E-05", "E-08", "E-17"], False, {}
         self.write_config(**session)
 
-    def write_config(self, accept=("E-05", "E-08", "E-17"), providers=("openai", "anthropic"), extra="", **session):
+    def write_config(self, accept=None, providers=("openai", "anthropic"), extra="", service=(), **session):
+        self.written = dict(session, accept=accept, providers=providers, extra=extra, service=service)
+        accept = self.gaps if accept is None else accept
         lines = ["[service]", f'state_dir = "{self.state}"', f'project_root = "{self.projects}"',
-                 f"accept_degraded = {json.dumps(list(accept))}", "[session]"]
+                 f"accept_degraded = {json.dumps(list(accept))}", *service, "[session]"]
         session.setdefault("agent", "opencode")
         session.setdefault("memory", "2GiB")
         session.setdefault("model", "mock-model")
@@ -97,6 +101,15 @@ class World:
         result = self.run("setup", "--creds", self.creds, timeout=900)
         if result.returncode != 0:
             raise RuntimeError(f"setup: {result.returncode}\n{result.stdout}\n{result.stderr}")
+        if not self.asked:
+            self.asked = True
+            self.gaps = self.degraded()
+            self.write_config(**self.written)
+
+    def degraded(self):
+        """Ids of what this host cannot guarantee, as an operator learns them."""
+        report = json.loads(self.run("--json", "doctor").stdout)
+        return [check["id"] for check in report["checks"] if check["status"] == "degraded"]
 
     def incus_raw(self, method, path, body=None):
         """The daemon's own view, past every layer of the product."""
