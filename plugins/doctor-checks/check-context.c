@@ -105,6 +105,69 @@ dc_get(EbHost *host, EbConfigSection *settings, const char *request, const char 
     return json_object_ref(metadata);
 }
 
+JsonNode *
+dc_get_guests(EbHost *host, EbConfigSection *settings, const char *recursion, EbCheckResult **skip)
+{
+    g_autofree char *project = dc_project(host, settings);
+    g_autofree char *socket = dc_socket(settings);
+    g_autofree char *request = NULL;
+    g_autofree char *full = NULL;
+    g_autofree char *body = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (project == NULL) {
+        *skip = eb_check_result_new(EB_CHECK_SKIPPED, "the account does not exist, so its project cannot be named");
+        return NULL;
+    }
+    request = dc_request("/1.0/instances%s", "", project);
+    full = g_strconcat(request, "&recursion=", recursion, NULL);
+    body = eb_host_unix_http_get(host, socket, full, DC_CALL_MS, &error);
+    node = body != NULL ? eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, &error) : NULL;
+    if (eb_json_get_array(eb_json_node_object(node), "metadata") != NULL)
+        return g_steal_pointer(&node);
+    *skip = eb_check_result_new(EB_CHECK_SKIPPED, "incusd cannot be asked: %s",
+                                error != NULL ? error->message : "its answer is not understood");
+    return NULL;
+}
+
+gboolean
+dc_has_device(JsonObject *guest, const char *type)
+{
+    JsonObject *devices = eb_json_get_object(guest, "expanded_devices");
+    g_autoptr(GList) keys = devices != NULL ? json_object_get_members(devices) : NULL;
+
+    for (GList *l = keys; l != NULL; l = l->next)
+        if (g_strcmp0(eb_json_get_string(eb_json_get_object(devices, l->data), "type"), type) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+gboolean
+dc_is_below(const char *path, const char *top)
+{
+    gsize length = strlen(top);
+
+    return strncmp(path, top, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+gboolean
+dc_range_holds(const char *text, const char *owner, guint64 start, guint64 count)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (guint i = 0; lines[i] != NULL; i++) {
+        g_auto(GStrv) fields = g_strsplit(lines[i], ":", 4);
+        guint64 first, size;
+        if (g_strv_length(fields) == 3 && strcmp(fields[0], owner) == 0 &&
+            g_ascii_string_to_unsigned(fields[1], 10, 0, G_MAXUINT32, &first, NULL) &&
+            g_ascii_string_to_unsigned(g_strchomp(fields[2]), 10, 1, G_MAXUINT32, &size, NULL) && start >= first &&
+            start + count <= first + size)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 char *
 dc_request(const char *format, const char *name, const char *project)
 {
@@ -143,6 +206,26 @@ dc_version_less(const DcVersion *version, guint major, guint minor, guint patch)
     if (version->minor != minor)
         return version->minor < minor;
     return version->patch < patch;
+}
+
+char *
+dc_package_version(EbHost *host, const char *package)
+{
+    const char *argv[] = {"dpkg-query", "-W", "-f", "${Version}", package, NULL};
+    int code = 1;
+    g_autofree char *version = eb_host_run(host, argv, 2000, &code, NULL);
+
+    return version != NULL && code == 0 ? g_steal_pointer(&version) : NULL;
+}
+
+gboolean
+dc_package_less(EbHost *host, const char *a, const char *b)
+{
+    const char *argv[] = {"dpkg", "--compare-versions", a, "lt", b, NULL};
+    int code = 1;
+    g_autofree char *output = eb_host_run(host, argv, 2000, &code, NULL);
+
+    return output != NULL && code == 0;
 }
 
 gboolean

@@ -39,6 +39,19 @@ JsonObject *dc_get(EbHost *host, EbConfigSection *settings, const char *request,
 /** dc_request: (transfer full): @format has one %s, replaced by @name escaped for a URL; @project: (nullable) */
 char *dc_request(const char *format, const char *name, const char *project);
 
+/**
+ * dc_get_guests: (transfer full) (nullable): the answer to GET /1.0/instances of the project; its "metadata" is a list.
+ * @recursion: "1": each guest's settings and devices; "2": its state too
+ * @skip: (out): set when NULL is returned
+ */
+JsonNode *dc_get_guests(EbHost *host, EbConfigSection *settings, const char *recursion, EbCheckResult **skip);
+/** dc_has_device: has @guest a device of @type, its own or by a profile? */
+gboolean dc_has_device(JsonObject *guest, const char *type);
+/** dc_is_below: is @path the directory @top or below it? By their text alone. */
+gboolean dc_is_below(const char *path, const char *top);
+/** dc_range_holds: does @text, in the form of subuid(5), give @owner all of @start to @start + @count - 1 in one line? */
+gboolean dc_range_holds(const char *text, const char *owner, guint64 start, guint64 count);
+
 /** dc_read_number: first number in file @path. */
 gboolean dc_read_number(EbHost *host, const char *path, guint64 *value);
 
@@ -50,6 +63,10 @@ typedef struct {
 gboolean dc_parse_version(const char *text, DcVersion *version);
 /** dc_version_less: is @version below @major.@minor.@patch? */
 gboolean dc_version_less(const DcVersion *version, guint major, guint minor, guint patch);
+/** dc_package_version: (transfer full) (nullable): of a Debian package that is installed. */
+char *dc_package_version(EbHost *host, const char *package);
+/** dc_package_less: is Debian package version @a below @b, by dpkg's own rules? */
+gboolean dc_package_less(EbHost *host, const char *a, const char *b);
 /** dc_kernel: version of the host's kernel. */
 gboolean dc_kernel(EbHost *host, DcVersion *version);
 

@@ -120,7 +120,7 @@ check_own_ids(EbHost *host, EbConfigSection *settings, GCancellable *cancellable
         if (has_id)
             continue;
         result = eb_check_result_new(EB_CHECK_FAIL, "%s does not let root map id %u into a guest", RANGE_FILES[i], id);
-        eb_check_result_set_remedy(result, "errand-box setup, or: echo root:%u:1 >>%s", id, RANGE_FILES[i]);
+        eb_check_result_set_remedy(result, "`errand-box setup`, or: echo root:%u:1 >>%s", id, RANGE_FILES[i]);
         return result;
     }
     return eb_check_result_new(EB_CHECK_OK, "id %u may be mapped", uid);

@@ -99,37 +99,24 @@ check_rewrite(EbHost *host, EbConfigSection *settings, GCancellable *cancellable
     return eb_check_result_new(EB_CHECK_OK, "Incus %s", text);
 }
 
-/* Is Debian package version @a below @b, by dpkg's own rules? */
-static gboolean
-package_less(EbHost *host, const char *a, const char *b)
-{
-    const char *argv[] = {"dpkg", "--compare-versions", a, "lt", b, NULL};
-    int code = 1;
-    g_autofree char *output = eb_host_run(host, argv, 2000, &code, NULL);
-
-    return output != NULL && code == 0;
-}
-
 /* The version that the daemon reports stays the same over security updates, so the package is asked. */
 static EbCheckResult *
 check_package(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    const char *argv[] = {"dpkg-query", "-W", "-f", "${Version}", "incus-base", NULL};
-    int code = 1;
-    g_autofree char *version = eb_host_run(host, argv, 2000, &code, NULL);
+    g_autofree char *version = dc_package_version(host, "incus-base");
     DcVersion upstream;
 
-    if (version == NULL || code != 0 || !dc_parse_version(version, &upstream))
+    if (version == NULL || !dc_parse_version(version, &upstream))
         return eb_check_result_new(EB_CHECK_SKIPPED, "Incus was not installed from a Debian package");
     if (upstream.major == 6 && upstream.minor == 0) {
-        if (package_less(host, version, "6.0.4-2+deb13u4~"))
+        if (dc_package_less(host, version, "6.0.4-2+deb13u4~"))
             return eb_check_result_new(
                 EB_CHECK_FAIL, "incus-base %s: known ways from a restricted project to root of the host", version);
-        if (package_less(host, version, "6.0.4-2+deb13u12~"))
+        if (dc_package_less(host, version, "6.0.4-2+deb13u12~"))
             return eb_check_result_new(EB_CHECK_DEGRADED, "incus-base %s lacks later security updates", version);
         return eb_check_result_new(EB_CHECK_OK, "incus-base %s", version);
     }
-    if (upstream.major == 7 && upstream.minor == 0 && !package_less(host, version, "7.0.2-3~"))
+    if (upstream.major == 7 && upstream.minor == 0 && !dc_package_less(host, version, "7.0.2-3~"))
         return eb_check_result_new(EB_CHECK_OK, "incus-base %s", version);
     return eb_check_result_new(EB_CHECK_DEGRADED, "incus-base %s gets no security updates, or lacks some", version);
 }
@@ -226,9 +213,72 @@ check_lxcfs(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
     return eb_check_result_new(EB_CHECK_DEGRADED, "lxcfs is not running");
 }
 
+/* 5.0 takes no notice of the place it is told to serve, and guests then start without. */
+static EbCheckResult *
+check_lxcfs_instances(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
+{
+    EbCheckResult *skip = NULL;
+    g_autoptr(JsonObject) server = dc_get(host, settings, "/1.0", NULL, &skip);
+    JsonObject *config = eb_json_get_object(server, "config");
+    const char *argv[] = {"lxcfs", "--version", NULL};
+    g_autofree char *text = NULL;
+    DcVersion version;
+    int code = 1;
+
+    if (server == NULL)
+        return skip;
+    if (config == NULL)
+        return eb_check_result_new(EB_CHECK_SKIPPED, "incusd shows its settings to administrators alone");
+    if (g_strcmp0(eb_json_get_string(config, "instances.lxcfs.per_instance"), "true") != 0)
+        return eb_check_result_new(EB_CHECK_OK, "one lxcfs for all guests");
+    text = eb_host_run(host, argv, 2000, &code, NULL);
+    if (text == NULL || !dc_parse_version(text + strspn(text, "\""), &version))
+        return eb_check_result_new(EB_CHECK_SKIPPED, "the version of lxcfs is not known");
+    if (version.major < 6)
+        return eb_check_result_new(EB_CHECK_DEGRADED,
+                                   "instances.lxcfs.per_instance is true, which lxcfs %u.%u does not know",
+                                   version.major, version.minor);
+    return eb_check_result_new(EB_CHECK_OK, "lxcfs %u.%u, one a guest", version.major, version.minor);
+}
+
+static EbCheckResult *
+check_cluster(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
+{
+    EbCheckResult *skip = NULL;
+    g_autoptr(JsonObject) server = dc_get(host, settings, "/1.0", NULL, &skip);
+    g_autofree char *socket = dc_socket(settings);
+    g_autofree char *body = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    g_autoptr(GError) error = NULL;
+    JsonArray *members;
+
+    if (server == NULL)
+        return skip;
+    if (!eb_json_get_bool(eb_json_get_object(server, "environment"), "server_clustered", FALSE))
+        return eb_check_result_new(EB_CHECK_OK, "no cluster");
+    body = eb_host_unix_http_get(host, socket, "/1.0/cluster/members?recursion=1", DC_CALL_MS, &error);
+    if (body == NULL && g_error_matches(error, EB_ERROR, EB_ERROR_DENIED))
+        return eb_check_result_new(EB_CHECK_SKIPPED, "incusd shows the cluster to administrators alone");
+    if (body == NULL)
+        return eb_check_result_new(EB_CHECK_FAIL, "the cluster does not answer: %s", error->message);
+    node = eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, NULL);
+    members = eb_json_get_array(eb_json_node_object(node), "metadata");
+    for (guint i = 0; members != NULL && i < json_array_get_length(members); i++) {
+        JsonObject *member = eb_json_array_object(members, i);
+        const char *status = eb_json_get_string(member, "status"), *name = eb_json_get_string(member, "server_name");
+        if (g_strcmp0(status, "Online") != 0)
+            return eb_check_result_new(EB_CHECK_FAIL, "member %s is %s", name != NULL ? name : "?",
+                                       status != NULL ? status : "in an unknown state");
+    }
+    return eb_check_result_new(EB_CHECK_OK, "%u members", members != NULL ? json_array_get_length(members) : 0);
+}
+
 const DcRow DC_DAEMON_CHECKS[] = {
-    DC_ROW(E_10, check_installed),  DC_ROW(E_11, check_listening), DC_ROW(E_12, check_permission),
-    DC_ROW(E_13, check_answering),  DC_ROW(E_14, check_server),    DC_ROW(E_20, check_rewrite),
-    DC_ROW(E_22, check_package),    DC_ROW(E_46, check_addresses), DC_ROW(E_43, check_debug),
-    DC_ROW(E_42, check_open_files), DC_ROW(E_08, check_lxcfs),     {NULL, NULL, NULL},
+    DC_ROW(E_10, check_installed),  DC_ROW(E_11, check_listening),
+    DC_ROW(E_12, check_permission), DC_ROW(E_13, check_answering),
+    DC_ROW(E_14, check_server),     DC_ROW(E_20, check_rewrite),
+    DC_ROW(E_22, check_package),    DC_ROW(E_46, check_addresses),
+    DC_ROW(E_43, check_debug),      DC_ROW(E_42, check_open_files),
+    DC_ROW(E_08, check_lxcfs),      DC_ROW(E_50, check_lxcfs_instances),
+    DC_ROW(E_59, check_cluster),    {NULL, NULL, NULL},
 };

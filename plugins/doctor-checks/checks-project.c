@@ -82,15 +82,6 @@ check_restricted(EbHost *host, EbConfigSection *settings, GCancellable *cancella
     return eb_check_result_new(EB_CHECK_OK, "no network device, no privilege, no raw settings");
 }
 
-/* Is @path the directory @top or below it? */
-static gboolean
-is_below(const char *path, const char *top)
-{
-    gsize length = strlen(top);
-
-    return strncmp(path, top, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 /* Disks may come from the sessions' directories and the projects alone, never from where the credentials are. */
 static EbCheckResult *
 check_disk_paths(EbConfigSection *settings, JsonObject *config, const char *name)
@@ -109,7 +100,7 @@ check_disk_paths(EbConfigSection *settings, JsonObject *config, const char *name
     if (*text == '\0')
         return eb_check_result_new(EB_CHECK_FAIL, "project %s lets every path of the host into a guest", name);
     for (guint i = 0; paths[i] != NULL; i++)
-        if (!is_below(paths[i], sessions) && !is_below(paths[i], tries) && !is_below(paths[i], project_root))
+        if (!dc_is_below(paths[i], sessions) && !dc_is_below(paths[i], tries) && !dc_is_below(paths[i], project_root))
             return eb_check_result_new(EB_CHECK_FAIL, "project %s lets %s of the host into a guest", name, paths[i]);
     return NULL;
 }
@@ -191,23 +182,12 @@ judge_instance(JsonObject *instance)
 static EbCheckResult *
 check_guests(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *name = dc_project(host, settings);
-    g_autofree char *socket = dc_socket(settings);
-    g_autofree char *request = name != NULL ? dc_request("/1.0/instances%s", "", name) : NULL;
-    g_autofree char *full = request != NULL ? g_strconcat(request, "&recursion=1", NULL) : NULL;
-    g_autoptr(GError) error = NULL;
-    g_autofree char *body = NULL;
-    g_autoptr(JsonNode) node = NULL;
-    JsonArray *list;
+    EbCheckResult *skip = NULL;
+    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, "1", &skip);
+    JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
 
-    if (full == NULL)
-        return eb_check_result_new(EB_CHECK_SKIPPED, "the account does not exist, so its project cannot be named");
-    body = eb_host_unix_http_get(host, socket, full, DC_CALL_MS, &error);
-    node = body != NULL ? eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, &error) : NULL;
-    list = eb_json_get_array(eb_json_node_object(node), "metadata");
     if (list == NULL)
-        return eb_check_result_new(EB_CHECK_SKIPPED, "incusd cannot be asked: %s",
-                                   error != NULL ? error->message : "its answer is not understood");
+        return skip;
     for (guint i = 0; i < json_array_get_length(list); i++) {
         JsonObject *instance = eb_json_array_object(list, i);
         const char *fault = judge_instance(instance);
