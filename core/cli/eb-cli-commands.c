@@ -136,12 +136,23 @@ static const EbCliVerb config_verbs[] = {
     {NULL},
 };
 
+static const EbCliOption watchdog_options[] = {
+    {"once", 0, NULL, FALSE, "look once, say what is seen, and do nothing about it"},
+    {"supervised", 0, NULL, FALSE, "a supervisor starts the service again: end one that hangs"},
+    {NULL},
+};
+
 static const EbCliCommand commands[] = {
     {"setup", "prepares this host; may be repeated", ONE_FORM("", 0, 0, NULL), setup_options, eb_cmd_setup, FALSE},
     {"doctor", "checks this host", ONE_FORM("", 0, 0, NULL), doctor_options, eb_cmd_doctor, FALSE},
     {"doctor-worker", "runs the checks of one plugin for the doctor", ONE_FORM("PLUGIN", 1, 1, NULL),
      doctor_worker_options, eb_cmd_doctor_worker, TRUE},
     {"serve", "runs the service in the foreground", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_serve, FALSE},
+    {"watchdog", "looks after the service and its backend",
+     ONE_FORM("", 0, 0,
+              "Runs until it is told to stop (also as the program errand-box-watchdog). With --once: exit 0 when the\n"
+              "service and the container backend answer, else 1."),
+     watchdog_options, eb_cmd_watchdog, FALSE},
     {"status", "asks the running service how it is", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_status, FALSE},
     {"try", "one errand on this terminal",
      ONE_FORM("PROMPT...", 1, 1024,

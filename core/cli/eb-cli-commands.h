@@ -20,5 +20,6 @@ int eb_cmd_setup(EbCli *cli, int argc, char **argv);
 int eb_cmd_status(EbCli *cli, int argc, char **argv);
 int eb_cmd_try(EbCli *cli, int argc, char **argv);
 int eb_cmd_version(EbCli *cli, int argc, char **argv);
+int eb_cmd_watchdog(EbCli *cli, int argc, char **argv);
 
 G_END_DECLS

@@ -37,18 +37,37 @@ check_state_dir(const char *path, const EbAccount *account, GError **error)
     return TRUE;
 }
 
-EbCredentials *
-eb_cli_enter(EbCli *cli, EbConfig *config, EbPluginRegistry *registry, GError **error)
+/* (transfer full) (nullable): of the service, which this process is or can become */
+static EbAccount *
+find_account(EbConfig *config, GError **error)
 {
     g_autoptr(EbAccount) account = eb_account_find(eb_config_get_account(config), error);
-    g_autoptr(EbCredentials) credentials = NULL;
 
     if (account == NULL || !eb_account_check_caller(account, error) ||
         !check_state_dir(eb_config_get_state_dir(config), account, error))
+        return NULL;
+    return g_steal_pointer(&account);
+}
+
+EbCredentials *
+eb_cli_enter(EbCli *cli, EbConfig *config, EbPluginRegistry *registry, GError **error)
+{
+    g_autoptr(EbAccount) account = find_account(config, error);
+    g_autoptr(EbCredentials) credentials = NULL;
+
+    if (account == NULL)
         return NULL;
     credentials = eb_credentials_new(registry, eb_config_get_credential_order(config));
     if (!keep_credentials(cli, config, credentials, error) || !eb_account_become(account, error) ||
         !eb_account_protect_process(error))
         return NULL;
     return g_steal_pointer(&credentials);
+}
+
+gboolean
+eb_cli_enter_account(EbConfig *config, GError **error)
+{
+    g_autoptr(EbAccount) account = find_account(config, error);
+
+    return account != NULL && eb_account_become(account, error) && eb_account_protect_process(error);
 }

@@ -18,4 +18,10 @@ G_BEGIN_DECLS
  */
 EbCredentials *eb_cli_enter(EbCli *cli, EbConfig *config, EbPluginRegistry *registry, GError **error);
 
+/**
+ * eb_cli_enter_account: the same without credentials, for a program that needs none: the account, for good, and the
+ * shield.
+ */
+gboolean eb_cli_enter_account(EbConfig *config, GError **error);
+
 G_END_DECLS
