@@ -1,53 +1,160 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
+#include "core/cli/eb-cli-service.h"
+#include "core/cli/eb-status-screen.h"
+#include "core/provision/eb-backend-look.h"
+#include "core/session/eb-dir-lock.h"
 
-#include <string.h>
+/* Whoever looks does not want to wait for a service that hangs. */
+#define ASK_MS 5000
+#define MAX_WATCHDOG_FILE (64 * 1024)
 
-/* One line for each chat that tells how it is reached; a terminal does not. */
 static void
-print_transports(EbCli *cli, JsonArray *list)
+set_text(JsonObject *object, const char *member, const char *text)
 {
-    guint n = list != NULL ? json_array_get_length(list) : 0;
+    if (text != NULL)
+        json_object_set_string_member(object, member, text);
+    else
+        json_object_set_null_member(object, member);
+}
 
-    for (guint i = 0; i < n; i++) {
-        JsonObject *transport = eb_json_array_object(list, i);
-        const char *name = eb_json_get_string(transport, "name");
-        const char *state = eb_json_get_string(transport, "state");
-        const char *detail = eb_json_get_string(transport, "detail");
-        if (g_strcmp0(state, "quiet") == 0)
-            continue;
-        eb_cli_print(cli, "%-14s %s: %s%s%s (for %" G_GINT64_FORMAT " s)\n", "chat", name, state,
-                     detail != NULL ? ": " : "", detail != NULL ? detail : "",
-                     eb_json_get_int(transport, "seconds", 0));
+static void
+set_number(JsonObject *object, const char *member, gint64 value, gboolean known)
+{
+    if (known)
+        json_object_set_int_member(object, member, value);
+    else
+        json_object_set_null_member(object, member);
+}
+
+static JsonObject *
+supervisor_json(const EbCliService *service)
+{
+    const EbUnitStatus *unit = &service->unit;
+    gboolean ended = unit->exit_code >= 0 || unit->exit_signal > 0;
+    g_autofree char *means =
+        ended && unit->pid == 0 ? eb_cli_service_exit_means(unit->exit_code, unit->exit_signal) : NULL;
+    g_autoptr(GDateTime) moment = unit->since_s > 0 ? g_date_time_new_from_unix_utc(unit->since_s) : NULL;
+    g_autofree char *since = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
+    JsonObject *object = json_object_new();
+
+    json_object_set_string_member(object, "kind",
+                                  eb_supervisor_kind_to_string(eb_supervisor_get_kind(service->supervisor)));
+    json_object_set_string_member(object, "unit", EB_CLI_SERVICE_UNIT);
+    json_object_set_boolean_member(object, "ours", service->ours);
+    json_object_set_string_member(object, "state", eb_unit_state_to_string(unit->state));
+    json_object_set_boolean_member(object, "enabled", unit->enabled);
+    set_number(object, "pid", unit->pid, unit->pid > 0);
+    set_text(object, "since", since);
+    set_number(object, "exit_code", unit->exit_code, unit->exit_code >= 0);
+    set_number(object, "exit_signal", unit->exit_signal, unit->exit_signal > 0);
+    set_text(object, "exit_means", means);
+    json_object_set_int_member(object, "restarts", unit->restarts);
+    set_text(object, "error", service->unit_problem != NULL ? service->unit_problem->message : NULL);
+    return object;
+}
+
+/* What the watchdog last wrote, for display alone: the account can write the file. */
+static JsonObject *
+watchdog_json(const char *state_dir)
+{
+    g_autofree char *directory = g_build_filename(state_dir, "run", NULL);
+    g_autofree char *path = g_build_filename(directory, "watchdog.json", NULL);
+    g_autofree char *text = g_malloc(MAX_WATCHDOG_FILE);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat info;
+    gssize n = -1;
+
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        n = read(fd, text, MAX_WATCHDOG_FILE);
+    if (fd >= 0)
+        close(fd);
+    g_autoptr(JsonNode) node = n > 0 ? eb_json_parse(text, (gsize)n, NULL, NULL) : NULL;
+    JsonObject *object = eb_json_node_object(node);
+    object = object != NULL ? json_object_ref(object) : json_object_new();
+    json_object_set_boolean_member(object, "running", eb_dir_lock_is_held(directory, "watchdog.lock"));
+    return object;
+}
+
+/* A service that does not answer: why, and what to type next. */
+static void
+explain_down(EbCliService *service, const char *state_dir, const GError *problem, JsonObject *object)
+{
+    const EbUnitStatus *unit = &service->unit;
+    g_autofree char *log = service->ours ? eb_supervisor_read_log(service->supervisor, EB_CLI_SERVICE_UNIT) : NULL;
+    g_autofree char *said = eb_cli_service_last_error(log);
+    g_autofree char *why = NULL;
+    const char *next = "errand-box up";
+
+    if (service->holder.pid != 0) {
+        why = g_strdup_printf("process %d holds %s and does not answer: %s", (int)service->holder.pid, state_dir,
+                              problem->message);
+        next = "wait when it starts or drains; end it when it hangs (errand-box down)";
+    } else if (service->lock_problem != NULL) {
+        why = g_strdup(service->lock_problem->message);
+        next = "look as root (errand-box status)";
+    } else if (service->unit_problem != NULL) {
+        why = g_strdup(service->unit_problem->message);
+    } else if (service->ours && unit->state == EB_UNIT_WAITING) {
+        why = g_strdup("it ended and its supervisor is about to start it again");
+        next = "look again in some seconds (errand-box status)";
+    } else if (service->ours && unit->state == EB_UNIT_FAILED) {
+        why = g_strdup("it ended and its supervisor leaves it so");
+        next = "put right what the last error names, then start it (errand-box up)";
+    } else if (service->ours && (unit->exit_code == 0 || unit->exit_signal == SIGTERM)) {
+        why = g_strdup("it was stopped");
     }
+    set_text(object, "why", why);
+    set_text(object, "last_error", said);
+    json_object_set_string_member(object, "next", next);
+}
+
+static JsonNode *
+ask(EbCli *cli, EbConfig *config, GError **error)
+{
+    g_autoptr(EbControlClient) client = eb_control_client_new(eb_config_get_state_dir(config), error);
+
+    return client != NULL ? eb_cli_call(cli, client, "status", NULL, ASK_MS, error) : NULL;
 }
 
 int
 eb_cmd_status(EbCli *cli, int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GError) down = NULL;
+    g_auto(EbCliService) service = {0};
     EbConfig *config = eb_cli_get_config(cli, &error);
-    g_autoptr(EbControlClient) client =
-        config != NULL ? eb_control_client_new(eb_config_get_state_dir(config), &error) : NULL;
-    g_autoptr(JsonNode) status =
-        client != NULL ? eb_cli_call(cli, client, "status", NULL, EB_CONTROL_DEADLINE_MS, &error) : NULL;
+    g_autoptr(JsonNode) node = config != NULL ? ask(cli, config, &down) : NULL;
+    gboolean running = node != NULL;
 
-    if (status == NULL)
+    if (config == NULL || !eb_cli_service_find(cli, config, &service, &error))
         return eb_cli_fail(cli, "status", error);
+    if (g_error_matches(down, EB_ERROR, EB_ERROR_DENIED))
+        return eb_cli_fail(cli, "status", down);
+    JsonObject *object = running ? eb_json_node_object(node) : NULL;
+    object = object != NULL ? json_object_ref(object) : json_object_new();
+    json_object_set_boolean_member(object, "running", running);
+    json_object_set_object_member(object, "supervisor", supervisor_json(&service));
+    set_text(object, "instance", service.holder.id);
+    eb_backend_look(config, object);
+    json_object_set_object_member(object, "watchdog", watchdog_json(eb_config_get_state_dir(config)));
+    if (!running)
+        explain_down(&service, eb_config_get_state_dir(config), down, object);
     if (eb_cli_get_json(cli)) {
-        eb_cli_print_json(cli, g_steal_pointer(&status));
-        return EB_EXIT_OK;
+        g_autoptr(JsonNode) whole = json_node_new(JSON_NODE_OBJECT);
+        json_node_set_object(whole, object);
+        eb_cli_print_json(cli, g_steal_pointer(&whole));
+    } else {
+        g_autofree char *screen = eb_status_screen(object, g_get_real_time() / G_USEC_PER_SEC);
+        eb_cli_print(cli, "%s", screen);
     }
-    JsonObject *object = eb_json_node_object(status);
-    g_autoptr(GList) members = object != NULL ? json_object_get_members(object) : NULL;
-    for (GList *at = members; at != NULL; at = at->next) {
-        if (strcmp(at->data, "transports") == 0) {
-            print_transports(cli, eb_json_get_array(object, "transports"));
-            continue;
-        }
-        g_autofree char *text = eb_json_write(json_object_get_member(object, at->data), NULL);
-        eb_cli_print(cli, "%-14s %s\n", (const char *)at->data, text);
-    }
-    return EB_EXIT_OK;
+    json_object_unref(object);
+    return running ? EB_EXIT_OK : eb_cli_fail(cli, "status: the service is not running (errand-box up)", NULL);
 }

@@ -51,6 +51,11 @@ static const EbCliOption doctor_worker_options[] = {
     {NULL},
 };
 
+static const EbCliOption up_options[] = {
+    {"foreground", 0, NULL, FALSE, "in this terminal, even where a supervisor runs"},
+    {NULL},
+};
+
 static const EbCliOption try_options[] = {
     {"project", 0, "NAME", FALSE, "directory below project_root, made when missing (default: try)"},
     {"agent", 0, "NAME", FALSE, "agent profile (default: [session] agent)"},
@@ -147,13 +152,16 @@ static const EbCliCommand commands[] = {
     {"doctor", "checks this host", ONE_FORM("", 0, 0, NULL), doctor_options, eb_cmd_doctor, FALSE},
     {"doctor-worker", "runs the checks of one plugin for the doctor", ONE_FORM("PLUGIN", 1, 1, NULL),
      doctor_worker_options, eb_cmd_doctor_worker, TRUE},
+    {"up", "starts the service and waits until it is ready", ONE_FORM("", 0, 0, NULL), up_options, eb_cmd_up, FALSE},
+    {"down", "ends the service and waits until it is gone", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_down, FALSE},
     {"serve", "runs the service in the foreground", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_serve, FALSE},
     {"watchdog", "looks after the service and its backend",
      ONE_FORM("", 0, 0,
               "Runs until it is told to stop (also as the program errand-box-watchdog). With --once: exit 0 when the\n"
               "service and the container backend answer, else 1."),
      watchdog_options, eb_cmd_watchdog, FALSE},
-    {"status", "asks the running service how it is", ONE_FORM("", 0, 0, NULL), NO_OPTIONS, eb_cmd_status, FALSE},
+    {"status", "one screen of how the service is, also when it is down", ONE_FORM("", 0, 0, NULL), NO_OPTIONS,
+     eb_cmd_status, FALSE},
     {"try", "one errand on this terminal",
      ONE_FORM("PROMPT...", 1, 1024,
               "Starts a guest, runs one turn, prints what the agent says and does. PROMPT \"-\": read from stdin."),

@@ -96,6 +96,18 @@ eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **er
     return to_node(object);
 }
 
+static guint
+count_idle(EbSessionManager *self)
+{
+    GHashTableIter iter;
+    gpointer record;
+    guint n = 0;
+    g_hash_table_iter_init(&iter, self->records);
+    while (g_hash_table_iter_next(&iter, NULL, &record))
+        n += g_strcmp0(((EbSessionRecord *)record)->state, "idle") == 0;
+    return n;
+}
+
 JsonNode *
 eb_session_manager_status_json(EbSessionManager *self)
 {
@@ -108,6 +120,7 @@ eb_session_manager_status_json(EbSessionManager *self)
     json_object_set_int_member(object, "max_turns", config->max_turns);
     json_object_set_int_member(object, "waiting_turns", eb_admission_get_waiting(self->parts->turns));
     json_object_set_int_member(object, "known", g_hash_table_size(self->records));
+    json_object_set_int_member(object, "idle", count_idle(self));
     json_object_set_boolean_member(object, "swept", self->swept);
     JsonArray *errors = json_array_new();
     for (GList *link = self->errors.head; link != NULL; link = link->next)
