@@ -265,10 +265,11 @@ eb_health_rules_gate(const EbHealthRules *self, const EbProbeReport *probe, cons
     }
     if (list->len == 0)
         return TRUE;
-    eb_set_error(error, EB_ERROR_DEGRADED, "health.degraded",
-                 "this host cannot do all that is promised: %s. Put it right (errand-box doctor says how), or accept "
-                 "what it costs by this line in [service] of %s: accept_degraded = [%s]",
-                 list->str, config_file, line->str);
+    eb_set_error(
+        error, EB_ERROR_DEGRADED, "health.degraded",
+        "this host cannot do all that is promised: %s. Put it right as the doctor says (errand-box doctor), or accept "
+        "what it costs by this line in [service] of %s: accept_degraded = [%s]",
+        list->str, config_file, line->str);
     return FALSE;
 }
 
