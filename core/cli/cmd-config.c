@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
+#include "core/config/eb-config-file.h"
 
 #include <string.h>
 
@@ -29,6 +30,25 @@ check_plugins(EbCli *cli, GError **error)
     return FALSE;
 }
 
+/* Files beside the configuration that look as if they were meant to be read. */
+static void
+tell_ignored(EbCli *cli, JsonObject *object)
+{
+    static const char DIR[] = "/etc/errand-box/conf.d";
+    g_auto(GStrv) names = eb_cli_get_config_file(cli) == NULL ? eb_config_file_list_ignored(DIR) : NULL;
+    JsonArray *list = json_array_new();
+
+    for (guint i = 0; names != NULL && names[i] != NULL; i++) {
+        json_array_add_string_element(list, names[i]);
+        if (object == NULL)
+            g_printerr("errand-box: %s/%s is not read: its name does not end in .toml\n", DIR, names[i]);
+    }
+    if (object != NULL)
+        json_object_set_array_member(object, "ignored", list);
+    else
+        json_array_unref(list);
+}
+
 static int
 check(EbCli *cli)
 {
@@ -38,6 +58,7 @@ check(EbCli *cli)
     gboolean fine = config != NULL && check_plugins(cli, &error);
 
     if (!eb_cli_get_json(cli)) {
+        tell_ignored(cli, NULL);
         if (!fine)
             return eb_cli_fail(cli, "the configuration is refused", error);
         eb_cli_print(cli, "%s: fine\n", file != NULL ? file : "/etc/errand-box");
@@ -52,6 +73,7 @@ check(EbCli *cli)
             json_array_add_string_element(problems, *line);
     }
     json_object_set_array_member(object, "problems", problems);
+    tell_ignored(cli, object);
     JsonNode *node = json_node_new(JSON_NODE_OBJECT);
     json_node_take_object(node, object);
     eb_cli_print_json(cli, node);

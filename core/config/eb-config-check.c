@@ -164,6 +164,20 @@ unknown(EbConfigProblems *problems, EbConfigSection *section, const char *name, 
                            near != NULL ? near : "", near != NULL ? "\"?)" : "");
 }
 
+/* "[[session]]": its tables have numbers for names. TRUE: said. */
+static gboolean
+is_list(EbConfigProblems *problems, EbConfigSection *section, const char *name, const char *instead)
+{
+    g_autofree char *where = NULL;
+
+    if (strspn(name, "0123456789") != strlen(name))
+        return FALSE;
+    where = eb_config_section_where(eb_config_section_get_child(section, name), NULL);
+    eb_config_problems_add(problems, "%s: [[%s]] begins a list, and there is one table alone (write [%s%s])", where,
+                           eb_config_section_get_path(section), eb_config_section_get_path(section), instead);
+    return TRUE;
+}
+
 /* @kind: the table's name in the key list, "provider.*" for one provider. */
 static void
 check_table(EbConfigProblems *problems, EbConfigSection *section, const char *kind)
@@ -180,7 +194,8 @@ check_table(EbConfigProblems *problems, EbConfigSection *section, const char *ki
             check_value(problems, section, known);
     }
     for (guint i = 0; i < children->len; i++)
-        unknown(problems, section, children->pdata[i], TRUE, names);
+        if (!is_list(problems, section, children->pdata[i], ""))
+            unknown(problems, section, children->pdata[i], TRUE, names);
     for (const EbConfigKey *at = eb_config_keys(); at->table != NULL; at++)
         if (at->required && strcmp(at->table, kind) == 0 && !eb_config_section_has(section, at->key)) {
             g_autofree char *where = eb_config_section_where(section, NULL);
@@ -232,6 +247,8 @@ check_family(EbConfigProblems *problems, EbConfigSection *family, const char *ki
     for (guint i = 0; i < children->len; i++) {
         EbConfigSection *child = eb_config_section_get_child(family, children->pdata[i]);
         g_autofree char *wrong = eb_config_check_name(children->pdata[i]);
+        if (is_list(problems, family, children->pdata[i], ".NAME"))
+            continue;
         if (wrong != NULL) {
             g_autofree char *where = eb_config_section_where(child, NULL);
             g_autofree char *shown = eb_log_escape(children->pdata[i], -1, 60);
@@ -254,8 +271,16 @@ eb_config_schema_check(EbConfigSection *root, EbConfigProblems *problems)
 
     for (guint i = 0; i <= G_N_ELEMENTS(tables) - 1; i++)
         g_ptr_array_add(known, (gpointer)tables[i]);
-    for (guint i = 0; i < present->len; i++)
-        unknown(problems, root, present->pdata[i], FALSE, known);
+    for (guint i = 0; i < present->len; i++) {
+        const char *name = present->pdata[i];
+        if (g_strv_contains(tables, name)) {
+            g_autofree char *where = eb_config_section_where(root, name);
+            eb_config_problems_add(problems, "%s: %s is a table (write [%s], and its keys in the lines below)", where,
+                                   name, name);
+        } else {
+            unknown(problems, root, name, FALSE, known);
+        }
+    }
     for (guint i = 0; i < children->len; i++) {
         const char *name = children->pdata[i];
         EbConfigSection *child = eb_config_section_get_child(root, name);

@@ -52,11 +52,44 @@ eb_config_problems_take(EbConfigProblems *self, GError *error)
     g_error_free(error);
 }
 
+/* "FILE:LINE..." of a problem: the length of FILE, and LINE, 0 when there is none. */
+static gsize
+problem_place(const char *text, guint64 *line)
+{
+    for (const char *at = strchr(text, ':'); at != NULL; at = strchr(at + 1, ':')) {
+        *line = g_ascii_strtoull(at + 1, NULL, 10);
+        if (*line > 0)
+            return (gsize)(at - text);
+    }
+    *line = 0;
+    return 0;
+}
+
+/* In the order of the lines within each file; files stay as they came. */
+static void
+sort_problems(GPtrArray *lines)
+{
+    for (guint i = 1; i < lines->len; i++) {
+        for (guint j = i; j > 0; j--) {
+            guint64 line, before;
+            gsize length = problem_place(lines->pdata[j], &line);
+            gsize length_before = problem_place(lines->pdata[j - 1], &before);
+            gpointer moved = lines->pdata[j];
+            if (length == 0 || length != length_before || line >= before ||
+                strncmp(lines->pdata[j], lines->pdata[j - 1], length) != 0)
+                break;
+            lines->pdata[j] = lines->pdata[j - 1];
+            lines->pdata[j - 1] = moved;
+        }
+    }
+}
+
 gboolean
 eb_config_problems_to_error(EbConfigProblems *self, GError **error)
 {
     if (self->lines->len == 0)
         return TRUE;
+    sort_problems(self->lines);
     g_autoptr(GString) text = g_string_new(NULL);
     for (guint i = 0; i < self->lines->len; i++)
         g_string_append_printf(text, "%s%s", i > 0 ? "\n" : "", (const char *)self->lines->pdata[i]);
@@ -91,6 +124,41 @@ check_file(const char *path, EbConfigTrust trust, const struct stat *info, GErro
     return TRUE;
 }
 
+/* Whoever may write a directory may put another file of the right owner in the place of ours. */
+static gboolean
+check_directories(const char *path, int fd, EbConfigTrust trust, GError **error)
+{
+    g_autofree char *link = g_strdup_printf("/proc/self/fd/%d", fd);
+    g_autofree char *real = g_file_read_link(link, NULL);
+    g_autofree char *absolute = g_canonicalize_filename(real != NULL ? real : path, NULL);
+    g_autofree char *dir = g_path_get_dirname(absolute);
+
+    for (;;) {
+        struct stat info;
+        char *parent;
+
+        if (stat(dir, &info) != 0)
+            return TRUE; /* gone: what is open is what was judged */
+        if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0) {
+            eb_set_error(error, EB_ERROR_CONFIG, "config.directory",
+                         "%s: the group or others may write the directory %s, and so exchange the file (chmod go-w %s)",
+                         path, dir, dir);
+            return FALSE;
+        }
+        if (trust == EB_CONFIG_TRUST_SYSTEM && info.st_uid != 0 && info.st_uid != geteuid()) {
+            eb_set_error(error, EB_ERROR_CONFIG, "config.directory",
+                         "%s: the directory %s belongs to uid %u, who may exchange the file (chown root %s)", path, dir,
+                         (guint)info.st_uid, dir);
+            return FALSE;
+        }
+        if (strcmp(dir, "/") == 0)
+            return TRUE;
+        parent = g_path_get_dirname(dir);
+        g_free(dir);
+        dir = parent;
+    }
+}
+
 static GByteArray *
 read_all(const char *path, int fd, GError **error)
 {
@@ -112,28 +180,89 @@ read_all(const char *path, int fd, GError **error)
     return g_steal_pointer(&bytes);
 }
 
+/* What an operator does about a file that cannot be opened. */
+static const char *
+open_hint(int saved_errno)
+{
+    switch (saved_errno) {
+    case EACCES:
+    case EPERM:
+        return " (this user may not read it: run as root, or give it the group of the account and mode 0640)";
+    case ELOOP:
+        return " (it is a link that leads to itself: put the file in its place)";
+    case ENXIO:
+        return " (it is a socket or a device: put a file in its place)";
+    default:
+        return "";
+    }
+}
+
+/* -1 with @error. */
+static int
+open_file(const char *path, GError **error)
+{
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), saved = errno;
+    struct stat info;
+
+    if (fd >= 0)
+        return fd;
+    if (saved == ENOENT && lstat(path, &info) == 0) {
+        g_autofree char *target = g_file_read_link(path, NULL);
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: is a link to %s, which is not there", path,
+                     target != NULL ? target : "something");
+        return -1;
+    }
+    eb_set_error(error, saved == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "config.file", "%s: %s%s", path,
+                 g_strerror(saved), open_hint(saved));
+    return -1;
+}
+
+/* (transfer full) (nullable): the bytes of a file that may be trusted */
+static GByteArray *
+read_trusted(const char *path, EbConfigTrust trust, GError **error)
+{
+    int fd = open_file(path, error);
+    GByteArray *bytes = NULL;
+    struct stat info;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &info) != 0)
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", path, g_strerror(errno));
+    else if (check_file(path, trust, &info, error) && check_directories(path, fd, trust, error))
+        bytes = read_all(path, fd, error);
+    close(fd);
+    return bytes;
+}
+
 EbConfigSection *
 eb_config_file_read(const char *path, EbConfigTrust trust, GError **error)
 {
-    struct stat info;
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    g_autoptr(GByteArray) bytes = read_trusted(path, trust, error);
 
-    if (fd < 0) {
-        int saved = errno;
-        eb_set_error(error, saved == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "config.file", "%s: %s", path,
-                     g_strerror(saved));
+    return bytes != NULL ? eb_toml_parse((const char *)bytes->data, bytes->len, path, error) : NULL;
+}
+
+EbConfigSection *
+eb_config_file_read_problems(const char *path, EbConfigTrust trust, gboolean optional, EbConfigProblems *problems)
+{
+    GError *error = NULL;
+    g_autoptr(GByteArray) bytes = read_trusted(path, trust, &error);
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    EbConfigSection *section;
+
+    if (bytes == NULL) {
+        if (optional && g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND))
+            g_error_free(error);
+        else
+            eb_config_problems_take(problems, error);
         return NULL;
     }
-    g_autoptr(GByteArray) bytes = NULL;
-    if (fstat(fd, &info) != 0)
-        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", path, g_strerror(errno));
-    else if (check_file(path, trust, &info, error))
-        bytes = read_all(path, fd, error);
-    close(fd);
-    if (bytes == NULL)
-        return NULL;
-    return eb_toml_parse((const char *)bytes->data, bytes->len, path, error);
+    section = eb_toml_read((const char *)bytes->data, bytes->len, path, lines);
+    for (guint i = 0; i < lines->len; i++)
+        eb_config_problems_add(problems, "%s", (const char *)lines->pdata[i]);
+    return section;
 }
 
 static int
@@ -151,7 +280,12 @@ eb_config_file_list(const char *dir, GError **error)
     const char *name;
 
     if (handle == NULL && !g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
-        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s", dir, local->message);
+        /* GLib's words name the directory as well. */
+        eb_set_error(error, EB_ERROR_CONFIG, "config.file", "%s: %s%s", dir,
+                     g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOTDIR) ? "not a directory" : "cannot be listed",
+                     g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_ACCES)
+                         ? " (this user may not: run as root, or as the account)"
+                         : "");
         return NULL;
     }
     while (handle != NULL && (name = g_dir_read_name(handle)) != NULL) {
@@ -166,6 +300,27 @@ eb_config_file_list(const char *dir, GError **error)
     g_ptr_array_sort(paths, compare_names);
     g_ptr_array_add(paths, NULL);
     return (char **)g_ptr_array_free(g_steal_pointer(&paths), FALSE);
+}
+
+char **
+eb_config_file_list_ignored(const char *dir)
+{
+    static const char *const KEPT[] = {"~",         ".orig",     ".bak",    ".dpkg-old", ".dpkg-dist",
+                                       ".dpkg-new", ".ucf-dist", ".rpmnew", ".rpmsave"};
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) handle = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (handle != NULL && (name = g_dir_read_name(handle)) != NULL && names->len < EB_CONFIG_MAX_FILES) {
+        gboolean kept = name[0] == '.' || g_str_has_suffix(name, ".toml");
+        for (guint i = 0; i < G_N_ELEMENTS(KEPT); i++)
+            kept = kept || g_str_has_suffix(name, KEPT[i]);
+        if (!kept)
+            g_ptr_array_add(names, eb_log_escape(name, -1, 255));
+    }
+    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(g_steal_pointer(&names), FALSE);
 }
 
 /* The section keeps "file:line" as one text. */

@@ -84,20 +84,14 @@ eb_config_init(EbConfig *self)
     self->agents = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)eb_agent_profile_unref);
 }
 
-/* Reads one file into the tree; a file with problems is left out, so that the others are still judged. */
+/* Reads one file into the tree, as much of it as can be: what is left is judged with the others. */
 static void
 add_file(EbConfigSection **root, const char *path, EbConfigTrust trust, gboolean optional, EbConfigProblems *problems)
 {
-    GError *error = NULL;
-    g_autoptr(EbConfigSection) one = eb_config_file_read(path, trust, &error);
+    g_autoptr(EbConfigSection) one = eb_config_file_read_problems(path, trust, optional, problems);
 
-    if (one == NULL) {
-        if (optional && g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND))
-            g_error_free(error);
-        else
-            eb_config_problems_take(problems, error);
+    if (one == NULL)
         return;
-    }
     EbConfigSection *merged = eb_config_merge(*root, one);
     g_object_unref(*root);
     *root = merged;

@@ -2,8 +2,7 @@
 /* The one C++ file: toml++ in, EbConfigSection out. No exception and no C++ type leaves it. */
 #include "core/config/eb-toml.h"
 
-#include <exception>
-#include <new>
+#include <cstring>
 #include <string>
 #include <toml++/toml.h>
 #include <vector>
@@ -136,53 +135,88 @@ read_table(Reader &reader, const toml::table &table, EbConfigSection *section)
     }
 }
 
-void
-set_problems(const Reader &reader, GError **error)
+/* What people did who get the parser's words, which alone help those who know the format. */
+const char *
+hint_for(const char *words)
 {
-    std::string text;
-    for (const std::string &problem : reader.problems)
-        text += (text.empty() ? "" : "\n") + problem;
-    if (reader.more > 0)
-        text += "\n" + std::string(reader.name) + ": " + std::to_string(reader.more) + " more problems";
-    eb_set_error(error, EB_ERROR_CONFIG, "config.syntax", "%s", text.c_str());
+    static const struct {
+        const char *part, *hint;
+    } HINTS[] = {
+        {"cannot redefine existing", " (it stands there twice: keep one)"},
+        {"\\uFEFF", " (an invisible mark stands there: delete the line and write it anew)"},
+        {"expected '=', saw", " (write KEY = VALUE)"},
+        {"unescaped control characters", " (is the quote missing at the end of this line?)"},
+        {"after '\\r'", " (lines end in CR alone: save the file with LF)"},
+        {"keys, tables, whitespace or comments, saw '{'", " (this is JSON, not TOML)"},
+        {"could not determine value type", " (a text stands in quotes: KEY = \"VALUE\")"},
+        {"is not representable in 64 bits", " (the number is too large)"},
+    };
+
+    for (const auto &at : HINTS) {
+        if (strstr(words, at.part) != nullptr)
+            return at.hint;
+    }
+    return "";
 }
 
+/* NULL: no TOML. */
 EbConfigSection *
-parse(const char *text, gsize length, const char *name, GError **error)
+parse(const char *text, gsize length, Reader &reader)
 {
-    Reader reader{name, {}};
-
     try {
-        toml::table table = toml::parse(std::string_view(text, length), std::string(name));
+        toml::table table = toml::parse(std::string_view(text, length), std::string(reader.name));
         g_autoptr(EbConfigSection) root = eb_config_section_new("");
         read_table(reader, table, root);
-        if (reader.problems.empty())
-            return static_cast<EbConfigSection *>(g_steal_pointer(&root));
+        return static_cast<EbConfigSection *>(g_steal_pointer(&root));
     } catch (const toml::parse_error &problem) {
         /* The parser's words may quote the text: one line, and nothing a terminal would obey. */
         g_autofree char *words = eb_log_escape(problem.description().data(), problem.description().size(), 300);
-        reader.problem(problem.source(), words);
+        const char *plain = g_str_has_prefix(words, "Error while parsing") && strstr(words, ": ") != nullptr
+                                ? strstr(words, ": ") + 2
+                                : words;
+        reader.problem(problem.source(), std::string(plain) + hint_for(words));
     }
-    set_problems(reader, error);
     return nullptr;
 }
 
 } // namespace
 
 extern "C" EbConfigSection *
-eb_toml_parse(const char *text, gsize length, const char *name, GError **error)
+eb_toml_read(const char *text, gsize length, const char *name, GPtrArray *problems)
 {
     g_return_val_if_fail(text != nullptr || length == 0, nullptr);
-    g_return_val_if_fail(name != nullptr, nullptr);
+    g_return_val_if_fail(name != nullptr && problems != nullptr, nullptr);
 
-    if (!eb_toml_scan(text, length, name, error))
+    g_autoptr(GError) error = nullptr;
+    if (!eb_toml_scan(text, length, name, &error)) {
+        g_ptr_array_add(problems, g_strdup(error->message));
         return nullptr;
-    try {
-        return parse(text != nullptr ? text : "", length, name, error);
-    } catch (const std::exception &) {
-        eb_set_error(error, EB_ERROR_CONFIG, "config.syntax", "%s: cannot be read as TOML", name);
-    } catch (...) {
-        eb_set_error(error, EB_ERROR_CONFIG, "config.syntax", "%s: cannot be read as TOML", name);
     }
+    try {
+        Reader reader{name, {}};
+        EbConfigSection *root = parse(text != nullptr ? text : "", length, reader);
+        for (const std::string &problem : reader.problems)
+            g_ptr_array_add(problems, g_strdup(problem.c_str()));
+        if (reader.more > 0)
+            g_ptr_array_add(problems, g_strdup_printf("%s: %u more problems", name, reader.more));
+        return root;
+    } catch (...) {
+        g_ptr_array_add(problems, g_strdup_printf("%s: cannot be read as TOML", name));
+    }
+    return nullptr;
+}
+
+extern "C" EbConfigSection *
+eb_toml_parse(const char *text, gsize length, const char *name, GError **error)
+{
+    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(EbConfigSection) root = eb_toml_read(text, length, name, problems);
+
+    if (problems->len == 0)
+        return static_cast<EbConfigSection *>(g_steal_pointer(&root));
+    g_ptr_array_add(problems, nullptr);
+    g_autofree char *message = g_strjoinv("\n", reinterpret_cast<char **>(problems->pdata));
+    eb_set_error(error, EB_ERROR_CONFIG, length > EB_TOML_MAX_BYTES ? "config.too-long" : "config.syntax", "%s",
+                 message);
     return nullptr;
 }

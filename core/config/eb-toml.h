@@ -28,6 +28,15 @@ G_BEGIN_DECLS
 EbConfigSection *eb_toml_parse(const char *text, gsize length, const char *name, GError **error);
 
 /**
+ * eb_toml_read: as eb_toml_parse(), for a caller that goes on judging a text with problems.
+ * @problems: (element-type utf8): each problem is added as a line
+ *
+ * Returns: (transfer full) (nullable): all that could be read, without the values that have problems; NULL when the text
+ *   is no TOML
+ */
+EbConfigSection *eb_toml_read(const char *text, gsize length, const char *name, GPtrArray *problems);
+
+/**
  * eb_toml_scan: the checks made before the parser proper sees the text: size, UTF-8, NUL bytes, depth of nesting and of
  * dotted keys. The parser's tree is freed by recursion, so its depth has to be bounded beforehand.
  */

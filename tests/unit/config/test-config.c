@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/config/eb-config-file.h"
 #include "core/config/eb-config-private.h"
 #include "core/config/eb-config-schema.h"
 #include "core/config/eb-config.h"
@@ -232,6 +233,91 @@ test_files(void)
     eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "belongs to uid 12345");
 }
 
+/* What is found without being asked for: a wrong directory, a link that leads nowhere, names that are not read. */
+static void
+test_system_dir(void)
+{
+    g_autofree char *dir = eb_test_temp_dir("config");
+    g_autofree char *main_file = g_build_filename(dir, "errand-box.toml", NULL);
+    g_autofree char *conf_d = g_build_filename(dir, "conf.d", NULL);
+    static const char *const NAMES[] = {"10-a.toml",  "20-b.conf",          "30-c.TOML", ".40-d.toml",
+                                        "50-e.toml~", "60-f.toml.dpkg-old", "a\nb"};
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        g_autofree char *path = g_build_filename(conf_d, NAMES[i], NULL);
+        eb_test_write_file(path, i == 0 ? "[session]\ncpus = 7\n" : "nonsense");
+    }
+    g_auto(GStrv) ignored = eb_config_file_list_ignored(conf_d);
+    g_autofree char *names = g_strjoinv(" ", ignored);
+    g_assert_cmpstr(names, ==, "20-b.conf 30-c.TOML a\\x0ab");
+    g_autoptr(EbConfig) config = eb_config_load_dir(dir, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(eb_config_get_session(config)->cpus, ==, 7);
+
+    g_assert_cmpint(chmod(conf_d, 0770), ==, 0);
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "may write the directory");
+    g_clear_error(&error);
+    g_assert_cmpint(chmod(conf_d, 0755), ==, 0);
+    /* An absent file is none; one that was meant to be there is not absent. */
+    g_assert_cmpint(symlink("/nonexistent/x", main_file), ==, 0);
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "is a link to /nonexistent/x, which is not there");
+    g_clear_error(&error);
+    g_assert_cmpint(unlink(main_file), ==, 0);
+    if (geteuid() != 0)
+        return;
+    g_assert_cmpint(chown(conf_d, 12345, 12345), ==, 0);
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "belongs to uid 12345, who may exchange the file (chown root");
+}
+
+/* conf.d is no directory, holds one that looks like a file, or too many files. */
+static void
+test_conf_d(void)
+{
+    g_autofree char *dir = eb_test_temp_dir("config");
+    g_autofree char *conf_d = g_build_filename(dir, "conf.d", NULL);
+    g_autofree char *folder = g_build_filename(conf_d, "x.toml", NULL);
+    g_autoptr(GError) error = NULL;
+
+    eb_test_write_file(conf_d, "");
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "conf.d: not a directory");
+    g_clear_error(&error);
+    g_assert_cmpint(unlink(conf_d) + mkdir(conf_d, 0755) + mkdir(folder, 0755), ==, 0);
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "conf.d/x.toml: not a regular file");
+    g_clear_error(&error);
+    g_assert_cmpint(rmdir(folder), ==, 0);
+    for (guint i = 0; i <= EB_CONFIG_MAX_FILES; i++) {
+        g_autofree char *path = g_strdup_printf("%s/%03u.toml", conf_d, i);
+        eb_test_write_file(path, "");
+    }
+    g_assert_null(eb_config_load_dir(dir, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, NULL, "more than 200 files");
+}
+
+/* A value that is none leaves the rest of its file to be judged, and problems stand in the order of the lines. */
+static void
+test_half_a_file(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbConfig) config = load("[session]\nzz = 1\ncpus = 1979-05-27\nagent = 5\naa = [[1]]\n", &error);
+    static const char *const ORDER[] = {":2: unknown key \"session.zz\"", ":3:8: cpus: dates", ":4: session.agent",
+                                        ":5:7: aa: a list"};
+    const char *at;
+
+    g_assert_null(config);
+    at = error->message;
+    for (guint i = 0; i < G_N_ELEMENTS(ORDER); i++) {
+        at = strstr(at, ORDER[i]);
+        if (at == NULL)
+            g_error("not in its place: %s in %s", ORDER[i], error->message);
+    }
+}
+
 static void
 test_dirs_through_links(void)
 {
@@ -327,6 +413,9 @@ main(int argc, char **argv)
     g_test_add_func("/config/plugin-section", test_plugin_section);
     g_test_add_func("/config/all-at-once", test_all_at_once);
     g_test_add_func("/config/files", test_files);
+    g_test_add_func("/config/system-dir", test_system_dir);
+    g_test_add_func("/config/conf-d", test_conf_d);
+    g_test_add_func("/config/half-a-file", test_half_a_file);
     g_test_add_func("/config/dirs-through-links", test_dirs_through_links);
     g_test_add_func("/config/schema", test_schema);
     g_test_add_func("/config/show-masks", test_show_masks);
