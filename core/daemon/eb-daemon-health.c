@@ -15,6 +15,7 @@ struct _EbDaemonHealth {
     EbConfig *config;
     EbPaths *paths;
     char *config_file;         /* (nullable) */
+    char *doctor;              /* (nullable): another program than our own */
     EbSessionManager *manager; /* (nullable): not before it is attached */
     EbHealthRules *rules;
     GCancellable *cancellable; /* of the doctor's run */
@@ -110,7 +111,7 @@ begin_run(EbDaemonHealth *self, gboolean whole)
         return; /* nothing is to be asked for often */
     self->running = TRUE;
     self->whole = whole;
-    eb_daemon_doctor_run_async(self->paths, NULL, self->config_file, (const char *const *)ids,
+    eb_daemon_doctor_run_async(self->paths, self->doctor, self->config_file, (const char *const *)ids,
                                EB_DAEMON_DOCTOR_DEADLINE_MS, self->cancellable, on_report, g_object_ref(self));
 }
 
@@ -420,8 +421,9 @@ eb_daemon_health_finalize(GObject *object)
     g_ptr_array_unref(self->waits);
     eb_health_rules_free(self->rules);
     g_object_unref(self->config);
-    g_object_unref(self->paths);
+    g_clear_object(&self->paths);
     g_free(self->config_file);
+    g_free(self->doctor);
     G_OBJECT_CLASS(eb_daemon_health_parent_class)->finalize(object);
 }
 
@@ -439,13 +441,14 @@ eb_daemon_health_init(EbDaemonHealth *self)
 }
 
 EbDaemonHealth *
-eb_daemon_health_new(EbConfig *config, EbPaths *paths, const char *config_file)
+eb_daemon_health_new(EbConfig *config, EbPaths *paths, const char *config_file, const char *doctor)
 {
     EbDaemonHealth *self = g_object_new(EB_TYPE_DAEMON_HEALTH, NULL);
 
     self->config = g_object_ref(config);
-    self->paths = g_object_ref(paths);
+    g_set_object(&self->paths, paths);
     self->config_file = g_strdup(config_file);
+    self->doctor = g_strdup(doctor);
     self->rules = eb_health_rules_new(eb_config_get_accept_degraded(config));
     return self;
 }

@@ -23,8 +23,13 @@ G_BEGIN_DECLS
 #define EB_TYPE_DAEMON_HEALTH (eb_daemon_health_get_type())
 G_DECLARE_FINAL_TYPE(EbDaemonHealth, eb_daemon_health, EB, DAEMON_HEALTH, GObject)
 
-/** eb_daemon_health_new: @config_file: (nullable): as the service was given it */
-EbDaemonHealth *eb_daemon_health_new(EbConfig *config, EbPaths *paths, const char *config_file);
+/**
+ * eb_daemon_health_new:
+ * @paths: (nullable): when @doctor is given
+ * @config_file: (nullable): as the service was given it
+ * @doctor: (nullable): another program than our own, for tests
+ */
+EbDaemonHealth *eb_daemon_health_new(EbConfig *config, EbPaths *paths, const char *config_file, const char *doctor);
 /** eb_daemon_health_start: the first whole run of the doctor and the first look at the space begin. Once. */
 void eb_daemon_health_start(EbDaemonHealth *self, GCancellable *cancellable);
 /** eb_daemon_health_known_async: ends when the first run of the doctor has ended, however. */

@@ -387,7 +387,7 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
     }
     self->state = STATE_PLUGINS;
     /* It looks at the host while the plugins start and the state is opened. */
-    self->health = eb_daemon_health_new(self->config, self->paths, self->config_file);
+    self->health = eb_daemon_health_new(self->config, self->paths, self->config_file, NULL);
     eb_daemon_health_start(self->health, self->starting);
     eb_plugin_registry_start_async(self->registry, EB_DAEMON_PLUGIN_START_MS, self->starting, plugins_started,
                                    g_object_ref(self));

@@ -386,6 +386,7 @@ make_dirs(GTask *task)
         .uid = guest->parts->uid,
         .gid = guest->parts->gid,
         .resume = !op->fresh,
+        .min_free = eb_config_get_min_free(guest->parts->config),
     };
     GError *error = NULL;
     EbSessionDirs *dirs = eb_session_dirs_make(&plan, &error);

@@ -112,7 +112,7 @@ open_root(const char *path, const char *what, GError **error)
 }
 
 static gboolean
-check_space(int fd, const char *path, GError **error)
+check_space(int fd, const char *path, guint64 min_free, GError **error)
 {
     struct statvfs info;
     if (fstatvfs(fd, &info) < 0) {
@@ -120,12 +120,12 @@ check_space(int fd, const char *path, GError **error)
         return FALSE;
     }
     guint64 left = (guint64)info.f_bavail * info.f_frsize;
-    if (left >= EB_SESSION_MIN_FREE)
+    if (left >= min_free)
         return TRUE;
     eb_set_error(error, EB_ERROR_QUOTA, "session.disk-full",
                  "not enough space in %s: %" G_GUINT64_FORMAT " MiB are free, a session needs %" G_GUINT64_FORMAT
                  " MiB to start (free some, or run: errand-box sessions prune)",
-                 path, left >> 20, EB_SESSION_MIN_FREE >> 20);
+                 path, left >> 20, min_free >> 20);
     return FALSE;
 }
 
@@ -204,10 +204,10 @@ eb_session_dirs_make(const EbSessionDirsPlan *plan, GError **error)
     if (state_root < 0)
         return NULL;
     int projects = -1;
-    gboolean ok = check_space(state_root, plan->state_root, error);
+    gboolean ok = check_space(state_root, plan->state_root, plan->min_free, error);
     if (ok && plan->project_root != NULL) {
         projects = open_root(plan->project_root, "open the projects directory", error);
-        ok = projects >= 0 && check_space(projects, plan->project_root, error);
+        ok = projects >= 0 && check_space(projects, plan->project_root, plan->min_free, error);
     }
     int sessions = ok ? open_made(state_root, "sessions", 0700, plan->uid, plan->gid, NULL, error) : -1;
     ok = sessions >= 0 && (projects < 0 || make_project(plan, projects, dirs, error));

@@ -5,9 +5,6 @@
 
 G_BEGIN_DECLS
 
-/** EB_SESSION_MIN_FREE: bytes that must be free before a session starts. */
-#define EB_SESSION_MIN_FREE (G_GUINT64_CONSTANT(512) * 1024 * 1024)
-
 /**
  * The directories of a session:
  *
@@ -26,6 +23,7 @@ typedef struct {
     GBytes *launch, *relay; /* programs put into run/ */
     guint32 uid, gid;       /* of the account; only root changes owners */
     gboolean resume;        /* state/ must be there already */
+    guint64 min_free;       /* bytes that must be free in state_root and project_root */
 } EbSessionDirsPlan;
 
 typedef struct {

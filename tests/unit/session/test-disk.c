@@ -249,6 +249,7 @@ test_full_disk(void)
     }
     g_autoptr(GBytes) program = g_bytes_new_static("x", 1);
     EbSessionDirsPlan plan = make_plan(root, projects, program);
+    plan.min_free = G_GUINT64_CONSTANT(1) << 30;
     g_autoptr(GError) error = NULL;
     EbSessionDirs *dirs = eb_session_dirs_make(&plan, &error);
     g_assert_cmpint(umount2(projects, 0), ==, 0);
