@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
 #include "core/provision/eb-pin-job.h"
+#include "core/provision/eb-pin-update.h"
 
 #include <glib-unix.h>
 #include <signal.h>
@@ -15,7 +16,8 @@ typedef struct {
     char *cache_dir;
     GCancellable *cancellable;
     GSource *signals[N_SIGNALS];
-    GPtrArray *outcomes;
+    GPtrArray *outcomes; /* (nullable): of verify and fetch */
+    GPtrArray *changes;  /* (nullable): of update */
     gboolean done;
     GError *error;
 } Run;
@@ -31,6 +33,7 @@ run_clear(Run *self)
     }
     g_clear_object(&self->cancellable);
     g_clear_pointer(&self->outcomes, g_ptr_array_unref);
+    g_clear_pointer(&self->changes, g_ptr_array_unref);
     g_clear_pointer(&self->tree, g_free);
     g_clear_pointer(&self->cache_dir, g_free);
     g_clear_error(&self->error);
@@ -134,8 +137,10 @@ report(Run *self, const char *what)
     print_outcomes(self);
     for (guint i = 0; i < self->outcomes->len; i++) {
         const EbPinOutcome *outcome = g_ptr_array_index(self->outcomes, i);
-        if (outcome->error != NULL)
-            code = eb_cli_fail(self->cli, what, outcome->error);
+        if (outcome->error == NULL)
+            continue;
+        eb_cli_fail(self->cli, what, outcome->error);
+        code = EB_EXIT_FAILED;
     }
     return code;
 }
@@ -158,6 +163,42 @@ fetch(Run *self)
     return report(self, "pins fetch");
 }
 
+static void
+on_updated(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Run *self = user_data;
+
+    self->changes = eb_pin_update_finish(result, &self->error);
+    self->done = TRUE;
+}
+
+static int
+update(Run *self)
+{
+    gboolean plan_only = eb_cli_args_flag(eb_cli_get_args(self->cli), "plan");
+    int code = EB_EXIT_OK;
+
+    eb_pin_update_async(self->tree, self->cache_dir, plan_only, on_progress, self, self->cancellable, on_updated, self);
+    eb_cli_wait(self->cli, &self->done);
+    if (self->changes == NULL)
+        return eb_cli_fail(self->cli, "pins update", self->error);
+    if (eb_cli_get_json(self->cli)) {
+        eb_cli_print_json(self->cli, eb_pin_update_to_json(self->changes));
+    } else {
+        g_autofree char *markdown = eb_pin_update_to_markdown(self->changes);
+        eb_cli_print(self->cli, "%s", markdown);
+    }
+    for (guint i = 0; i < self->changes->len; i++) {
+        const EbPinChange *change = g_ptr_array_index(self->changes, i);
+        g_autofree char *what = g_strdup_printf("pins update: %s", change->name);
+        if (change->error == NULL)
+            continue;
+        eb_cli_fail(self->cli, what, change->error);
+        code = EB_EXIT_FAILED;
+    }
+    return code;
+}
+
 int
 eb_cmd_pins(EbCli *cli, int argc, char **argv)
 {
@@ -168,7 +209,7 @@ eb_cmd_pins(EbCli *cli, int argc, char **argv)
     if (!open_run(&self))
         code = eb_cli_fail(cli, "pins", self.error);
     else
-        code = strcmp(verb, "fetch") == 0 ? fetch(&self) : verify(&self);
+        code = strcmp(verb, "fetch") == 0 ? fetch(&self) : strcmp(verb, "update") == 0 ? update(&self) : verify(&self);
     run_clear(&self);
     return code;
 }

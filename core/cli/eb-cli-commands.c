@@ -118,10 +118,12 @@ static const EbCliVerb pins_verbs[] = {
     {"verify", "", 0, 0, NULL,
      "without network: is pins.toml well formed, and all that was fetched still what it names?"},
     {"fetch", "[NAME]", 0, 1, NULL, "fetch what is pinned into the cache, checked"},
+    {"update", "", 0, 0, NULL, "look for newer versions, rewrite pins.toml, print a summary for a pull request"},
     {NULL},
 };
 static const EbCliOption pins_options[] = {
     {"tree", 0, "DIR", FALSE, "directory with pins.toml and guest/ (default: what this program came with)"},
+    {"plan", 0, NULL, FALSE, "update: say what is newer and change nothing"},
     {"cache", 0, "DIR", FALSE, "keep what is fetched here (default: /var/cache/errand-box/pins for root)"},
     {NULL},
 };

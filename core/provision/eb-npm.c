@@ -204,6 +204,7 @@ eb_npm_registry_read(const char *const *scopes, GCancellable *cancellable, GErro
 
     g_ptr_array_add(words, g_strdup("config"));
     g_ptr_array_add(words, g_strdup("get"));
+    g_ptr_array_add(words, g_strdup("--no-update-notifier"));
     g_ptr_array_add(words, g_strdup("registry"));
     g_ptr_array_add(words, g_strdup("cafile"));
     for (gsize i = 0; scopes[i] != NULL; i++)
