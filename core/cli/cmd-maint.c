@@ -9,6 +9,7 @@ static const struct {
     const char *verb;
     int (*run)(EbCli *cli);
 } verbs[] = {
+    {"gc", eb_cli_maint_gc},
     {"images", eb_cli_maint_images},
 };
 

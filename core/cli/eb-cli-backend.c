@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-backend.h"
 
+#include "core/base/eb-account.h"
 #include "core/cli/eb-cli-call.h"
 
 #include <glib-unix.h>
@@ -28,11 +29,11 @@ start(EbCli *cli, EbPluginRegistry *registry, GCancellable *cancellable, GError 
     return eb_plugin_registry_start_finish(registry, eb_cli_wait_result(cli, &wait), error);
 }
 
-EbCliBackend *
-eb_cli_backend_open(EbCli *cli, GCancellable *cancellable, GError **error)
+/* Finds it before it is started: one that then fails has the reason in its record. @record: (out) */
+static EbCliBackend *
+load(EbCli *cli, const EbPluginRecord **record, GError **error)
 {
     EbConfig *config = eb_cli_get_config(cli, error);
-    const EbPluginRecord *record = NULL;
 
     if (config == NULL)
         return NULL;
@@ -46,21 +47,45 @@ eb_cli_backend_open(EbCli *cli, GCancellable *cancellable, GError **error)
     self->registry = self->paths != NULL ? eb_cli_get_registry(cli, only, NULL, NULL, error) : NULL;
     if (self->registry == NULL)
         return NULL;
-    /* Found before it is started: one that then fails has the reason in its record. */
-    GObject *found = eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, name, &record);
+    GObject *found = eb_plugin_registry_find(self->registry, EB_EXTENSION_CONTAINER_BACKEND, name, record);
     if (found == NULL) {
         eb_set_error(error, EB_ERROR_CONFIG, "image.backend", "no plugin provides the container backend %s", name);
         return NULL;
     }
-    if (!start(cli, self->registry, cancellable, error))
+    self->backend = EB_CONTAINER_BACKEND(found);
+    return g_steal_pointer(&self);
+}
+
+EbCliBackend *
+eb_cli_backend_open(EbCli *cli, GCancellable *cancellable, GError **error)
+{
+    const EbPluginRecord *record = NULL;
+    g_autoptr(EbCliBackend) self = load(cli, &record, error);
+
+    if (self == NULL || !start(cli, self->registry, cancellable, error))
         return NULL;
     if (record->state == EB_PLUGIN_STATE_RUNNING)
-        self->backend = EB_CONTAINER_BACKEND(found);
-    else if (record->error != NULL && error != NULL)
+        return g_steal_pointer(&self);
+    if (record->error == NULL)
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "image.backend", "the container backend %s did not start",
+                     record->name);
+    else if (error != NULL)
         *error = g_error_copy(record->error);
-    else
-        eb_set_error(error, EB_ERROR_UNAVAILABLE, "image.backend", "the container backend %s did not start", name);
-    return self->backend != NULL ? g_steal_pointer(&self) : NULL;
+    return NULL;
+}
+
+EbCliBackend *
+eb_cli_backend_open_as_account(EbCli *cli, GError **error)
+{
+    const EbPluginRecord *record = NULL;
+    g_autoptr(EbCliBackend) self = load(cli, &record, error);
+    g_autoptr(EbAccount) account =
+        self != NULL ? eb_account_find(eb_config_get_account(eb_cli_get_config(cli, NULL)), error) : NULL;
+
+    if (account == NULL || !eb_account_check_caller(account, error) || !eb_account_become(account, error) ||
+        !eb_account_protect_process(error) || !start(cli, self->registry, NULL, error))
+        return NULL;
+    return g_steal_pointer(&self);
 }
 
 /* --- interrupts --- */

@@ -5,7 +5,7 @@
 
 G_BEGIN_DECLS
 
-/** EbCliBackend: the configured container backend, started, for a command that needs nothing else of the plugins. */
+/** EbCliBackend: the configured container backend, for a command that needs nothing else of the plugins. */
 typedef struct {
     EbPaths *paths;              /* (not owned) */
     EbPluginRegistry *registry;  /* (not owned) */
@@ -15,6 +15,12 @@ typedef struct {
 
 /** eb_cli_backend_open: opens that plugin alone and starts it. Returns: (transfer full) (nullable) */
 EbCliBackend *eb_cli_backend_open(EbCli *cli, GCancellable *cancellable, GError **error);
+/**
+ * eb_cli_backend_open_as_account: the same for work on the state directory: root gives itself up for the service's
+ * account between opening the plugin and starting it. A backend that does not start is no failure: what is asked of it
+ * then says why.
+ */
+EbCliBackend *eb_cli_backend_open_as_account(EbCli *cli, GError **error);
 void eb_cli_backend_free(EbCliBackend *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbCliBackend, eb_cli_backend_free)
 

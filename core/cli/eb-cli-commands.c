@@ -110,7 +110,12 @@ static const EbCliOption creds_options[] = {
 
 /* Each verb has a row here and one in cmd-maint.c. */
 static const EbCliVerb maint_verbs[] = {
+    {"gc", "", 0, 0, NULL, "remove what dead runs left: guests, sockets, state, locks, old images; each counted"},
     {"images", "", 0, 0, NULL, "make the guest image anew when its recipe or what it is made from changed"},
+    {NULL},
+};
+static const EbCliOption maint_options[] = {
+    {"plan", 0, NULL, FALSE, "gc: count what would go, and remove nothing"},
     {NULL},
 };
 
@@ -173,7 +178,7 @@ static const EbCliCommand commands[] = {
     {"image", "the guest image", image_verbs, image_options, eb_cmd_image, FALSE},
     {"creds", "credential stores; values come from stdin or a file and are never shown", creds_verbs, creds_options,
      eb_cmd_creds, FALSE},
-    {"maint", "upkeep of this host", maint_verbs, NO_OPTIONS, eb_cmd_maint, FALSE},
+    {"maint", "upkeep of this host", maint_verbs, maint_options, eb_cmd_maint, FALSE},
     {"pins", "pins.toml: what is fetched, checked before use", pins_verbs, pins_options, eb_cmd_pins, FALSE},
     {"plugin", "plugins: state, ABI, what each provides and may touch", plugin_verbs, NO_OPTIONS, eb_cmd_plugin, FALSE},
     {"config", "the configuration", config_verbs, NO_OPTIONS, eb_cmd_config, FALSE},

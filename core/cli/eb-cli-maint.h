@@ -6,6 +6,12 @@
 G_BEGIN_DECLS
 
 /* One function a verb of `maint`, in cmd-maint-VERB.c; each returns the exit code. */
+int eb_cli_maint_gc(EbCli *cli);
 int eb_cli_maint_images(EbCli *cli);
+
+/** eb_cli_maint_collect: (transfer full) (nullable): the report of one gc, see eb_gc_to_json(); @plan: counts alone.
+ *  Without a service this process is the service's account afterwards. */
+JsonNode *eb_cli_maint_collect(EbCli *cli, gboolean plan, GError **error);
+void eb_cli_maint_print_gc(EbCli *cli, JsonNode *report, gboolean plan);
 
 G_END_DECLS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-daemon"
 
+#include "core/daemon/eb-daemon-maint.h"
 #include "core/daemon/eb-daemon-private.h"
 
 #include <string.h>
@@ -201,6 +202,8 @@ request(EbControlServer *server, EbJsonrpc *peer, const char *method, JsonObject
         prompt(self, peer, params, id);
     else if (strcmp(method, "interrupt") == 0)
         interrupt(self, peer, params, id);
+    else if (eb_daemon_maint_request(self->manager, peer, method, params, id))
+        return TRUE;
     else if (session == NULL && g_str_has_prefix(method, "sessions."))
         eb_jsonrpc_reply_error(peer, id, EB_JSONRPC_INVALID_PARAMS, "id is missing");
     else

@@ -86,3 +86,18 @@ eb_dead_roots_sweep(const char *state_dir, const char *own_root)
     }
     return settled;
 }
+
+guint
+eb_dead_roots_count(const char *state_dir, const char *own_root)
+{
+    g_autofree char *dir = g_build_filename(state_dir, EB_TRY_DIR, NULL);
+    g_autoptr(GDir) handle = g_dir_open(dir, 0, NULL);
+    const char *name;
+    guint count = 0;
+    for (guint seen = 0; handle != NULL && seen < MAX_ROOTS && (name = g_dir_read_name(handle)) != NULL; seen++) {
+        g_autofree char *root = g_build_filename(dir, name, NULL);
+        if (name[0] != '.' && g_strcmp0(root, own_root) != 0 && was_killed(root))
+            count++;
+    }
+    return count;
+}

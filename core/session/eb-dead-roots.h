@@ -20,5 +20,7 @@ G_BEGIN_DECLS
  * Returns: how many roots were settled; what went wrong with one is logged and does not keep the others.
  */
 guint eb_dead_roots_sweep(const char *state_dir, const char *own_root);
+/** eb_dead_roots_count: how many eb_dead_roots_sweep() would look after. */
+guint eb_dead_roots_count(const char *state_dir, const char *own_root);
 
 G_END_DECLS

@@ -167,24 +167,32 @@ open_failed(GTask *task, GError *error)
 }
 
 static void
-on_swept(GObject *source, GAsyncResult *result, gpointer user_data)
+hand_over(GTask *task)
 {
-    GTask *task = G_TASK(user_data);
     EbOpening *opening = g_task_get_task_data(task);
     EbSessionManager *manager = opening->manager;
-    GError *error = NULL;
-    if (!eb_session_sweep_open_finish(result, &manager->swept, &error)) {
-        open_failed(task, error);
-        return;
-    }
     for (guint i = 0; i < opening->records->len; i++) {
         EbSessionRecord *record = opening->records->pdata[i];
         g_hash_table_replace(manager->records, record->id, eb_session_record_ref(record));
     }
-    eb_session_manager_connect_backend(manager);
-    eb_session_manager_connect_questions(manager);
+    if (!manager->upkeep) {
+        eb_session_manager_connect_backend(manager);
+        eb_session_manager_connect_questions(manager);
+    }
     g_task_return_pointer(task, g_object_ref(manager), g_object_unref);
     g_object_unref(task);
+}
+
+static void
+on_swept(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = G_TASK(user_data);
+    EbOpening *opening = g_task_get_task_data(task);
+    GError *error = NULL;
+    if (eb_session_sweep_open_finish(result, &opening->manager->swept, &error))
+        hand_over(task);
+    else
+        open_failed(task, error);
 }
 
 static void
@@ -198,7 +206,10 @@ on_loaded(GObject *source, GAsyncResult *result, gpointer user_data)
         open_failed(task, error);
         return;
     }
-    eb_session_sweep_open_async(opening->parts, opening->records, on_swept, task);
+    if (opening->manager->upkeep)
+        hand_over(task);
+    else
+        eb_session_sweep_open_async(opening->parts, opening->records, on_swept, task);
 }
 
 static void
@@ -232,9 +243,9 @@ on_prepared(GObject *source, GAsyncResult *result, gpointer user_data)
     eb_store_open_async(path, NULL, on_store, task);
 }
 
-void
-eb_session_manager_open_with_async(EbSessionParts *parts, const char *state_root, GCancellable *cancellable,
-                                   GAsyncReadyCallback callback, gpointer user_data)
+static void
+open_with(EbSessionParts *parts, const char *state_root, gboolean upkeep, GCancellable *cancellable,
+          GAsyncReadyCallback callback, gpointer user_data)
 {
     const EbSessionConfig *config = eb_config_get_session(parts->config);
     parts->state_root = g_strdup(state_root);
@@ -253,6 +264,7 @@ eb_session_manager_open_with_async(EbSessionParts *parts, const char *state_root
     opening->parts = parts;
     opening->manager = g_object_new(EB_TYPE_SESSION_MANAGER, NULL);
     opening->manager->parts = eb_session_parts_ref(parts);
+    opening->manager->upkeep = upkeep;
     GTask *task = g_task_new(NULL, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_session_manager_open_async);
     g_task_set_check_cancellable(task, FALSE);
@@ -262,6 +274,25 @@ eb_session_manager_open_with_async(EbSessionParts *parts, const char *state_root
     GTask *job = g_task_new(NULL, NULL, on_prepared, task);
     g_task_set_task_data(job, ground, ground_free);
     eb_worker_run(parts->disk, job, prepare_in_worker);
+}
+
+void
+eb_session_manager_open_with_async(EbSessionParts *parts, const char *state_root, GCancellable *cancellable,
+                                   GAsyncReadyCallback callback, gpointer user_data)
+{
+    open_with(parts, state_root, FALSE, cancellable, callback, user_data);
+}
+
+void
+eb_session_manager_open_upkeep_async(EbConfig *config, EbPaths *paths, EbContainerBackend *backend,
+                                     GAsyncReadyCallback callback, gpointer user_data)
+{
+    EbSessionParts *parts = eb_session_parts_new();
+    parts->config = g_object_ref(config);
+    parts->paths = paths != NULL ? g_object_ref(paths) : NULL;
+    parts->backend = g_object_ref(backend);
+    parts->broker = &EB_BROKER_OPS_DEFAULT;
+    open_with(parts, eb_config_get_state_dir(config), TRUE, NULL, callback, user_data);
 }
 
 static void

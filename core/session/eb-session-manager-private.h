@@ -29,6 +29,8 @@ struct _EbSessionManager {
     gboolean swept;
     gboolean sweeping;
     gboolean closing;
+    gboolean upkeep;     /* opened for upkeep alone */
+    gboolean collecting; /* a gc is under way */
     GSource *close_timer;
     GSource *sweep_timer; /* a creation that a killed run had asked for may end after the sweep at start */
 };
@@ -77,6 +79,8 @@ void eb_decision_free(gpointer data);
 #define EB_MANAGER_SWEEP_S 60
 /** eb_session_manager_connect_backend: follows its events and looks for guests of dead runs from now on. */
 void eb_session_manager_connect_backend(EbSessionManager *self);
+/** eb_session_manager_is_live_instance: an EbSweepIsLive with the manager as its data. */
+gboolean eb_session_manager_is_live_instance(const char *instance, gpointer user_data);
 /** eb_session_manager_wake_waits: a session has ended: stops and closes that wait look again. */
 void eb_session_manager_wake_waits(EbSessionManager *self);
 

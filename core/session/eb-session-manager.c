@@ -25,8 +25,8 @@ eb_session_manager_note_error(EbSessionManager *self, const char *text)
 
 /* --- the backend --- */
 
-static gboolean
-is_live_instance(const char *instance, gpointer user_data)
+gboolean
+eb_session_manager_is_live_instance(const char *instance, gpointer user_data)
 {
     EbSessionManager *self = EB_SESSION_MANAGER(user_data);
     GHashTableIter iter;
@@ -58,7 +58,8 @@ sweep_guests(EbSessionManager *self)
     if (self->sweeping || self->closing)
         return;
     self->sweeping = TRUE;
-    eb_session_sweep_guests_async(self->parts, is_live_instance, self, on_guests_swept, g_object_ref(self));
+    eb_session_sweep_guests_async(self->parts, eb_session_manager_is_live_instance, self, on_guests_swept,
+                                  g_object_ref(self));
 }
 
 static void

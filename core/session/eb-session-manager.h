@@ -82,4 +82,21 @@ const EbProbeReport *eb_session_manager_get_probe(EbSessionManager *self);
 /** eb_session_manager_set_accept_all_degraded: for `try` alone: gaps are told in every session instead of refused. */
 void eb_session_manager_set_accept_all_degraded(EbSessionManager *self, gboolean accept);
 
+/**
+ * eb_session_manager_gc_async: removes what dead runs left, class by class; nothing of a live session or a live try.
+ * @plan: counts alone
+ */
+void eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, GAsyncReadyCallback callback,
+                                 gpointer user_data);
+/** eb_session_manager_gc_finish: (transfer full) (nullable) (element-type EbGcClass): see eb_gc_to_json() */
+GPtrArray *eb_session_manager_gc_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+
+/**
+ * eb_session_manager_open_upkeep_async: as eb_session_manager_open_async() on the state directory of a service that does
+ * not run, for its upkeep alone: nothing is swept by opening or closing it, and no session starts.
+ * @backend: started or not
+ */
+void eb_session_manager_open_upkeep_async(EbConfig *config, EbPaths *paths, EbContainerBackend *backend,
+                                          GAsyncReadyCallback callback, gpointer user_data);
+
 G_END_DECLS

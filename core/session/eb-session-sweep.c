@@ -20,7 +20,8 @@ typedef struct {
     EbSweepIsLive is_live;
     gpointer live_data;
     GPtrArray *doomed; /* (element-type utf8) */
-    guint open;        /* being ended, at most EB_SWEEP_AT_ONCE */
+    gboolean find_only;
+    guint open; /* being ended, at most EB_SWEEP_AT_ONCE */
     guint ended;
     GError *first;
 } EbGuestSweep;
@@ -107,7 +108,12 @@ on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
         if (is_doomed(sweep, info))
             g_ptr_array_add(sweep->doomed, g_strdup(info->name));
     }
-    next_guests(task);
+    if (!sweep->find_only) {
+        next_guests(task);
+        return;
+    }
+    g_task_return_pointer(task, g_steal_pointer(&sweep->doomed), (GDestroyNotify)g_ptr_array_unref);
+    g_object_unref(task);
 }
 
 EbSessionParts *
@@ -127,19 +133,41 @@ eb_session_sweep_parts_new(EbConfig *config, EbContainerBackend *backend, GError
     return g_steal_pointer(&parts);
 }
 
-void
-eb_session_sweep_guests_async(EbSessionParts *parts, EbSweepIsLive is_live, gpointer live_data,
-                              GAsyncReadyCallback callback, gpointer user_data)
+static void
+look_for_guests(EbSessionParts *parts, EbSweepIsLive is_live, gpointer live_data, gboolean find_only, gpointer tag,
+                GAsyncReadyCallback callback, gpointer user_data)
 {
     GTask *task = g_task_new(NULL, NULL, callback, user_data);
-    g_task_set_source_tag(task, eb_session_sweep_guests_async);
+    g_task_set_source_tag(task, tag);
     EbGuestSweep *sweep = g_new0(EbGuestSweep, 1);
+    sweep->find_only = find_only;
     sweep->parts = eb_session_parts_ref(parts);
     sweep->is_live = is_live;
     sweep->live_data = live_data;
     sweep->doomed = g_ptr_array_new_with_free_func(g_free);
     g_task_set_task_data(task, sweep, guest_sweep_free);
     eb_container_backend_list_async(parts->backend, NULL, LIST_DEADLINE_MS, NULL, on_listed, task);
+}
+
+void
+eb_session_sweep_guests_async(EbSessionParts *parts, EbSweepIsLive is_live, gpointer live_data,
+                              GAsyncReadyCallback callback, gpointer user_data)
+{
+    look_for_guests(parts, is_live, live_data, FALSE, eb_session_sweep_guests_async, callback, user_data);
+}
+
+void
+eb_session_find_guests_async(EbSessionParts *parts, EbSweepIsLive is_live, gpointer live_data,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    look_for_guests(parts, is_live, live_data, TRUE, eb_session_find_guests_async, callback, user_data);
+}
+
+GPtrArray *
+eb_session_find_guests_finish(GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_async_result_is_tagged(result, eb_session_find_guests_async), NULL);
+    return g_task_propagate_pointer(G_TASK(result), error);
 }
 
 gboolean

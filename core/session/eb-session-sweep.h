@@ -38,4 +38,10 @@ void eb_session_sweep_guests_async(EbSessionParts *parts, EbSweepIsLive is_live,
 /** eb_session_sweep_guests_finish: @ended: (out) (optional): how many */
 gboolean eb_session_sweep_guests_finish(GAsyncResult *result, guint *ended, GError **error);
 
+/** eb_session_find_guests_async: which guests eb_session_sweep_guests_async() would end; changes nothing. */
+void eb_session_find_guests_async(EbSessionParts *parts, EbSweepIsLive is_live, gpointer live_data,
+                                  GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_find_guests_finish: (transfer full) (nullable) (element-type utf8): names */
+GPtrArray *eb_session_find_guests_finish(GAsyncResult *result, GError **error);
+
 G_END_DECLS

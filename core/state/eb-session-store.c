@@ -272,3 +272,23 @@ eb_session_store_settle_file(const char *path, const char *reason, GError **erro
     sqlite3_close(db);
     return kept;
 }
+
+static gpointer
+ids_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    g_autoptr(sqlite3_stmt) rows = eb_store_prepare(db, "SELECT id FROM session", error);
+    return rows != NULL ? eb_store_collect(db, rows, id_from_row, g_free, "read the sessions", error) : NULL;
+}
+
+void
+eb_session_store_ids_async(EbStore *store, GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_store_run_async(store, FALSE, ids_in_store, NULL, NULL, (GDestroyNotify)g_ptr_array_unref, NULL, callback,
+                       user_data);
+}
+
+GPtrArray *
+eb_session_store_ids_finish(EbStore *store, GAsyncResult *result, GError **error)
+{
+    return eb_store_run_finish(store, result, error);
+}

@@ -56,6 +56,10 @@ void eb_session_store_remove_async(EbStore *store, const char *id, GCancellable 
 /** eb_session_store_load_async: every record, live ones first, then by last activity. */
 void eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncReadyCallback callback,
                                  gpointer user_data);
+/** eb_session_store_ids_async: of every row, also of those beyond EB_SESSION_STORE_MAX. */
+void eb_session_store_ids_async(EbStore *store, GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_store_ids_finish: (transfer full) (nullable) (element-type utf8) */
+GPtrArray *eb_session_store_ids_finish(EbStore *store, GAsyncResult *result, GError **error);
 /**
  * eb_session_store_settle_file:
  * @path: a database whose owner died; the caller holds that owner's lock

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#define G_LOG_DOMAIN "eb-daemon"
+#include "core/daemon/eb-daemon-maint.h"
+
+#include "core/session/eb-gc.h"
+
+#include <string.h>
+
+/* An answer that comes later. */
+typedef struct {
+    EbJsonrpc *peer;
+    JsonNode *id;
+    gboolean plan;
+} Reply;
+
+static void
+reply_free(Reply *reply)
+{
+    g_object_unref(reply->peer);
+    json_node_unref(reply->id);
+    g_free(reply);
+}
+
+static void
+collected(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reply *reply = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) classes = eb_session_manager_gc_finish(EB_SESSION_MANAGER(source), result, &error);
+
+    if (classes != NULL)
+        eb_jsonrpc_reply(reply->peer, reply->id, eb_gc_to_json(classes, reply->plan));
+    else
+        eb_jsonrpc_reply_error(reply->peer, reply->id, error->code, error->message);
+    reply_free(reply);
+}
+
+gboolean
+eb_daemon_maint_request(EbSessionManager *manager, EbJsonrpc *peer, const char *method, JsonObject *params,
+                        JsonNode *id)
+{
+    if (strcmp(method, "maint.gc") != 0)
+        return FALSE;
+    Reply *reply = g_new0(Reply, 1);
+    reply->peer = g_object_ref(peer);
+    reply->id = json_node_copy(id);
+    reply->plan = params != NULL && json_object_get_boolean_member_with_default(params, "plan", FALSE);
+    eb_session_manager_gc_async(manager, reply->plan, collected, reply);
+    return TRUE;
+}
