@@ -56,7 +56,10 @@ class Debian(unittest.TestCase):
                      "/usr/share/errand-box/guest/image/recipe.toml", "/usr/share/man/man1/errand-box.1.gz",
                      "/usr/share/man/man5/errand-box.toml.5.gz", "/usr/share/man/man8/errand-boxd.8.gz",
                      "/usr/share/bash-completion/completions/errand-box", "/usr/share/zsh/site-functions/_errand-box",
-                     "/usr/share/fish/vendor_completions.d/errand-box.fish"):
+                     "/usr/share/fish/vendor_completions.d/errand-box.fish",
+                     "/usr/lib/systemd/system/errand-boxd.service",
+                     "/usr/lib/systemd/system/errand-box-watchdog.service", "/usr/lib/tmpfiles.d/errand-box.conf",
+                     "/usr/lib/sysusers.d/errand-box.conf"):
             self.assertIn(path, self.files, names)
         for plugin in os.listdir(os.path.join(SOURCE, "plugins")):
             if os.path.isdir(os.path.join(SOURCE, "plugins", plugin)):
