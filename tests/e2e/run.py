@@ -3,6 +3,7 @@
 """Runs the end-to-end tests on one prepared world and prints TAP.
 
     EB_BUILD=build tests/e2e/run.py [NAME-PART...]
+    EB_BUILD=build tests/e2e/run.py --group GROUP      one of GROUPS, or "rest": the files that no group names
 """
 
 import os
@@ -12,6 +13,12 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
+
+# Each group prepares a world of its own, so that two can run at one time; about equally long.
+GROUPS = {
+    "chat": ["test_discord"],
+    "guests": ["test_guest_view", "test_hostile", "test_containers", "test_image", "test_turns"],
+}
 
 
 class Tap(unittest.TestResult):
@@ -78,14 +85,25 @@ def flatten(suite):
             yield entry
 
 
+def chooser(arguments):
+    """From the arguments: does a test belong to this run?"""
+    if arguments[:1] != ["--group"]:
+        return lambda name: not arguments or any(part in name for part in arguments)
+    group = arguments[1]
+    if group == "rest":
+        named = tuple(part for parts in GROUPS.values() for part in parts)
+        return lambda name: not name.startswith(named)
+    return lambda name: name.startswith(tuple(GROUPS[group]))
+
+
 def main():
-    wanted = sys.argv[1:]
+    wanted = chooser(sys.argv[1:])
     reason = harness.skip_reason()
     if reason:
         print(f"1..0 # SKIP {reason}")
         return 0
     tests = [test for test in flatten(unittest.defaultTestLoader.discover(os.path.dirname(os.path.abspath(__file__))))
-             if not wanted or any(part in test.id() for part in wanted)]
+             if wanted(test.id())]
     result = Tap(sys.stdout)
     try:
         unittest.TestSuite(tests).run(result)
