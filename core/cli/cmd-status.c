@@ -9,8 +9,10 @@
 #include "core/cli/eb-cli-commands.h"
 #include "core/cli/eb-cli-service.h"
 #include "core/cli/eb-status-screen.h"
+#include "core/daemon/eb-daemon-doctor.h"
 #include "core/provision/eb-backend-look.h"
 #include "core/session/eb-dir-lock.h"
+#include "core/watchdog/eb-watchdog.h"
 
 /* Whoever looks does not want to wait for a service that hangs. */
 #define ASK_MS 5000
@@ -66,7 +68,7 @@ static JsonObject *
 watchdog_json(const char *state_dir)
 {
     g_autofree char *directory = g_build_filename(state_dir, "run", NULL);
-    g_autofree char *path = g_build_filename(directory, "watchdog.json", NULL);
+    g_autofree char *path = g_build_filename(directory, EB_WATCHDOG_FILE, NULL);
     g_autofree char *text = g_malloc(MAX_WATCHDOG_FILE);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat info;
@@ -79,7 +81,7 @@ watchdog_json(const char *state_dir)
     g_autoptr(JsonNode) node = n > 0 ? eb_json_parse(text, (gsize)n, NULL, NULL) : NULL;
     JsonObject *object = eb_json_node_object(node);
     object = object != NULL ? json_object_ref(object) : json_object_new();
-    json_object_set_boolean_member(object, "running", eb_dir_lock_is_held(directory, "watchdog.lock"));
+    json_object_set_boolean_member(object, "running", eb_dir_lock_is_held(directory, EB_WATCHDOG_LOCK_FILE));
     return object;
 }
 
@@ -116,6 +118,39 @@ explain_down(EbCliService *service, const char *state_dir, const GError *problem
     json_object_set_string_member(object, "next", next);
 }
 
+/* Without a service to tell its findings, the doctor is asked: in a process of its own, with a deadline. */
+static void
+run_doctor(EbCli *cli, EbConfig *config, JsonObject *object)
+{
+    const char *const *accepted = eb_config_get_accept_degraded(config);
+    g_auto(EbCliWait) wait = {0};
+    g_autoptr(GError) error = NULL;
+    JsonObject *health = json_object_new();
+    JsonArray *rows = json_array_new();
+
+    eb_daemon_doctor_run_async(eb_cli_get_paths(cli, NULL), NULL, eb_cli_get_config_file(cli), NULL,
+                               EB_DAEMON_DOCTOR_DEADLINE_MS, NULL, eb_cli_wait_ready, &wait);
+    g_autoptr(JsonNode) report = eb_daemon_doctor_run_finish(eb_cli_wait_result(cli, &wait), &error);
+    JsonArray *checks = eb_json_get_array(eb_json_node_object(report), "checks");
+    for (guint i = 0; checks != NULL && i < json_array_get_length(checks); i++) {
+        JsonObject *check = eb_json_array_object(checks, i);
+        const char *id = eb_json_get_string(check, "id");
+        const char *status = eb_json_get_string(check, "status");
+        if (id == NULL || (g_strcmp0(status, "degraded") != 0 && g_strcmp0(status, "fail") != 0))
+            continue;
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "id", id);
+        set_text(row, "title", eb_json_get_string(check, "title"));
+        json_object_set_string_member(row, "status", status);
+        json_object_set_boolean_member(row, "accepted", g_strv_contains(accepted, id));
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_null_member(health, "hold");
+    json_object_set_array_member(health, "checks", rows);
+    set_text(health, "doctor_error", error != NULL ? error->message : NULL);
+    json_object_set_object_member(object, "health", health);
+}
+
 static JsonNode *
 ask(EbCli *cli, EbConfig *config, GError **error)
 {
@@ -145,8 +180,10 @@ eb_cmd_status(EbCli *cli, int argc, char **argv)
     set_text(object, "instance", service.holder.id);
     eb_backend_look(config, object);
     json_object_set_object_member(object, "watchdog", watchdog_json(eb_config_get_state_dir(config)));
-    if (!running)
+    if (!running) {
         explain_down(&service, eb_config_get_state_dir(config), down, object);
+        run_doctor(cli, config, object);
+    }
     if (eb_cli_get_json(cli)) {
         g_autoptr(JsonNode) whole = json_node_new(JSON_NODE_OBJECT);
         json_node_set_object(whole, object);

@@ -211,12 +211,17 @@ static void
 add_health(Screen *screen, JsonObject *status)
 {
     JsonArray *checks = eb_json_get_array(eb_json_get_object(status, "health"), "checks");
+    const char *problem = eb_json_get_string(eb_json_get_object(status, "health"), "doctor_error");
     g_autofree char *failing = join_ids(checks, "fail", FALSE);
     g_autofree char *open = join_ids(checks, "degraded", FALSE);
     g_autofree char *accepted = join_ids(checks, "degraded", TRUE);
 
     if (checks == NULL)
         return;
+    if (problem != NULL) {
+        add(screen, "doctor", "%s", problem);
+        return;
+    }
     if (*failing != '\0')
         add(screen, "failing", "%s (errand-box doctor)", failing);
     if (*open == '\0' && *accepted == '\0')

@@ -53,10 +53,13 @@ struct _EbSetup {
     char *account;
     char *state_dir;
     char *project_root;
-    char *daemon_dir;    /* INCUS_DIR, else /var/lib/incus */
-    gboolean private;    /* INCUS_DIR names another directory: a daemon of its own beside the system's */
-    char *pid_dir;       /* root alone may write it: what is in there is signalled */
-    char *settings_file; /* absolute */
+    char *daemon_dir;                 /* INCUS_DIR, else /var/lib/incus */
+    gboolean private;                 /* INCUS_DIR names another directory: a daemon of its own beside the system's */
+    EbSupervisor *service_supervisor; /* (nullable): of the service: until the steps about it look */
+    gboolean units_changed;           /* what runs was started from other units */
+    char *start_problem;              /* (nullable): why the service did not come up */
+    char *pid_dir;                    /* root alone may write it: what is in there is signalled */
+    char *settings_file;              /* absolute */
     char *pool;
     char *project; /* (nullable): until the account exists */
     char *image;
@@ -146,6 +149,8 @@ extern const EbSetupStep eb_setup_step_lxcfs, eb_setup_step_daemon, eb_setup_ste
 extern const EbSetupStep eb_setup_step_pool, eb_setup_step_project, eb_setup_step_profile,
     eb_setup_step_network;                                                  /* eb-setup-objects.c */
 extern const EbSetupStep eb_setup_step_credentials, eb_setup_step_settings; /* eb-setup-files.c */
+extern const EbSetupStep eb_setup_step_units;                               /* eb-setup-units.c */
+extern const EbSetupStep eb_setup_step_start;                               /* eb-setup-start.c */
 extern const EbSetupStep eb_setup_step_image, eb_setup_step_reach;          /* eb-setup-image.c, eb-setup-reach.c */
 
 G_END_DECLS

@@ -24,7 +24,7 @@ static const EbSetupStep *const STEPS[] = {
     &eb_setup_step_kernel,      &eb_setup_step_lxcfs,   &eb_setup_step_daemon,      &eb_setup_step_pool,
     &eb_setup_step_project,     &eb_setup_step_profile, &eb_setup_step_network,     &eb_setup_step_group,
     &eb_setup_step_user_socket, &eb_setup_step_reach,   &eb_setup_step_credentials, &eb_setup_step_settings,
-    &eb_setup_step_image,
+    &eb_setup_step_image,       &eb_setup_step_units,   &eb_setup_step_start,
 };
 
 const char *
@@ -94,6 +94,8 @@ eb_setup_free(EbSetup *self)
     g_free(self->ledger_dir);
     g_free(self->settings_file);
     g_clear_object(&self->supervisor);
+    g_clear_object(&self->service_supervisor);
+    g_free(self->start_problem);
     eb_setup_ledger_free(self->ledger);
     g_free(self->pool);
     g_free(self->project);

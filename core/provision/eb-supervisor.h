@@ -109,7 +109,7 @@ gboolean eb_supervisor_reload(EbSupervisor *self, GError **error);
 gboolean eb_supervisor_set_enabled(EbSupervisor *self, const char *unit, gboolean enabled, GError **error);
 /**
  * eb_supervisor_read_log: (transfer full) (nullable): the end of what @unit last wrote, at most 16 KiB: from the journal,
- * or from log/dir/current of its service directory. NULL when there is none or it may not be read.
+ * or from "current" in the directory that log/logdir of its service directory names. NULL when there is none or it may not be read.
  */
 char *eb_supervisor_read_log(EbSupervisor *self, const char *unit);
 
