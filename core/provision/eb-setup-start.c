@@ -54,7 +54,7 @@ check_start(EbSetup *self, EbFindings *findings, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     EbSupervisor *supervisor = eb_setup_units_supervisor(self, &failure);
-    const char *const *names = eb_setup_units_names(self);
+    const char *const *names = supervisor != NULL ? eb_setup_units_names(self) : NULL;
     g_auto(EbUnitStatus) status = {.exit_code = -1};
 
     if (failure != NULL) {
