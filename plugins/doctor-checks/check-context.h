@@ -28,6 +28,15 @@ char *dc_pool(EbConfigSection *settings);
 #define DC_CALL_MS 2500
 
 /**
+ * dc_contact: to be called before any connection to dc_socket(). The first connection of an account to incus-user makes it
+ * set that account up, and a second one at the same time spoils the certificate for good: so one question is asked and
+ * answered before all checks go on together.
+ *
+ * Returns: FALSE with EB_ERROR_TIMEOUT when that one was not answered: nobody needs to try again
+ */
+gboolean dc_contact(EbHost *host, EbConfigSection *settings, GError **error);
+
+/**
  * dc_get: metadata of GET @request.
  * @skip: (out): set when NULL is returned: a result of its own when @missing (nullable) says what a 404 means, else
  *   "skipped", since another check says that the daemon does not answer

@@ -20,7 +20,7 @@ check_listening(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
     g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
 
-    if (eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
+    if (!dc_contact(host, settings, NULL) || eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
         return eb_check_result_new(EB_CHECK_OK, "somebody listens on %s", socket);
     if (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND))
         return eb_check_result_new(EB_CHECK_FAIL, "%s does not exist: incusd is not running", socket);
@@ -35,11 +35,28 @@ check_permission(EbHost *host, EbConfigSection *settings, GCancellable *cancella
     g_autofree char *socket = dc_socket(settings);
     g_autoptr(GError) error = NULL;
 
-    if (eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
+    if (!dc_contact(host, settings, NULL) || eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
         return eb_check_result_new(EB_CHECK_OK, "%s may be used", socket);
     if (g_error_matches(error, EB_ERROR, EB_ERROR_DENIED))
         return eb_check_result_new(EB_CHECK_FAIL, "this user may not use %s", socket);
     return eb_check_result_new(EB_CHECK_SKIPPED, "%s", error->message);
+}
+
+/* incus-user hangs up without a word when the certificate it keeps for an account is no longer whole. */
+static EbCheckResult *
+judge_unanswered(EbHost *host, EbConfigSection *settings, const char *socket, const GError *error)
+{
+    EbCheckResult *result = eb_check_result_new(EB_CHECK_FAIL, "incusd answers with an error: %s", error->message);
+    g_autofree char *dir = g_path_get_dirname(socket);
+    guint uid, gid;
+
+    if (g_str_has_suffix(socket, "/unix.socket.user") && dc_account_ids(host, settings, &uid, &gid))
+        eb_check_result_set_remedy(
+            result,
+            "when incusd itself answers root, what incus-user keeps of the account is spoilt: as "
+            "root rm -r %s/users/%u, then `errand-box setup`, which has it made anew",
+            dir, uid);
+    return result;
 }
 
 static EbCheckResult *
@@ -49,6 +66,9 @@ check_answering(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
     g_autoptr(GError) error = NULL;
     g_autofree char *body = NULL;
 
+    if (!dc_contact(host, settings, &error))
+        return eb_check_result_new(EB_CHECK_FAIL, "incusd takes a connection, then does not answer within %d ms",
+                                   DC_CALL_MS);
     if (!eb_host_connect_unix(host, socket, DC_CALL_MS, &error))
         return g_error_matches(error, EB_ERROR, EB_ERROR_TIMEOUT)
                    ? eb_check_result_new(EB_CHECK_FAIL, "incusd takes no connection on %s", socket)
@@ -57,9 +77,9 @@ check_answering(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
     if (body != NULL)
         return eb_check_result_new(EB_CHECK_OK, "it answers");
     if (g_error_matches(error, EB_ERROR, EB_ERROR_TIMEOUT))
-        return eb_check_result_new(EB_CHECK_FAIL, "incusd takes a connection, then does not answer within %d s",
-                                   DC_CALL_MS / 1000);
-    return eb_check_result_new(EB_CHECK_FAIL, "incusd answers with an error: %s", error->message);
+        return eb_check_result_new(EB_CHECK_FAIL, "incusd takes a connection, then does not answer within %d ms",
+                                   DC_CALL_MS);
+    return judge_unanswered(host, settings, socket, error);
 }
 
 static EbCheckResult *
@@ -220,10 +240,8 @@ check_lxcfs_instances(EbHost *host, EbConfigSection *settings, GCancellable *can
     EbCheckResult *skip = NULL;
     g_autoptr(JsonObject) server = dc_get(host, settings, "/1.0", NULL, &skip);
     JsonObject *config = eb_json_get_object(server, "config");
-    const char *argv[] = {"lxcfs", "--version", NULL};
     g_autofree char *text = NULL;
     DcVersion version;
-    int code = 1;
 
     if (server == NULL)
         return skip;
@@ -231,8 +249,8 @@ check_lxcfs_instances(EbHost *host, EbConfigSection *settings, GCancellable *can
         return eb_check_result_new(EB_CHECK_SKIPPED, "incusd shows its settings to administrators alone");
     if (g_strcmp0(eb_json_get_string(config, "instances.lxcfs.per_instance"), "true") != 0)
         return eb_check_result_new(EB_CHECK_OK, "one lxcfs for all guests");
-    text = eb_host_run(host, argv, 2000, &code, NULL);
-    if (text == NULL || !dc_parse_version(text + strspn(text, "\""), &version))
+    text = dc_package_version(host, "lxcfs");
+    if (text == NULL || !dc_parse_version(text, &version))
         return eb_check_result_new(EB_CHECK_SKIPPED, "the version of lxcfs is not known");
     if (version.major < 6)
         return eb_check_result_new(EB_CHECK_DEGRADED,
@@ -252,7 +270,7 @@ check_cluster(EbHost *host, EbConfigSection *settings, GCancellable *cancellable
     g_autoptr(GError) error = NULL;
     JsonArray *members;
 
-    if (server == NULL)
+    if (server == NULL) /* asked before: no first contact */
         return skip;
     if (!eb_json_get_bool(eb_json_get_object(server, "environment"), "server_clustered", FALSE))
         return eb_check_result_new(EB_CHECK_OK, "no cluster");

@@ -222,12 +222,14 @@ check_clock(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 
 /* --- what is left of guests --- */
 
-/* Names of guests that have a monitor: "[lxc monitor] DIR PROJECT_NAME". */
+/* Names of guests that have a monitor: "[lxc monitor] DIR PROJECT_NAME", in the project "default" NAME alone. */
 static GPtrArray *
 list_monitors(EbHost *host, EbConfigSection *settings, const char *project)
 {
     g_autofree char *dir = dc_daemon_dir(settings);
-    g_autofree char *start = g_strdup_printf("[lxc monitor] %s/containers %s_", dir, project);
+    gboolean bare = strcmp(project, "default") == 0;
+    g_autofree char *start =
+        g_strdup_printf("[lxc monitor] %s/containers %s%s", dir, bare ? "" : project, bare ? "" : "_");
     g_auto(GStrv) names = eb_host_list_dir(host, "/proc", NULL);
     GPtrArray *found = g_ptr_array_new_with_free_func(g_free);
 
@@ -237,7 +239,7 @@ list_monitors(EbHost *host, EbConfigSection *settings, const char *project)
         if (!g_ascii_isdigit(names[i][0]))
             continue;
         line = eb_host_read_file(host, path, NULL, NULL);
-        if (line != NULL && g_str_has_prefix(line, start))
+        if (line != NULL && g_str_has_prefix(line, start) && strchr(line + strlen(start), '_') == NULL)
             g_ptr_array_add(found, g_strdup(g_strchomp(line) + strlen(start)));
     }
     return found;
