@@ -18,7 +18,7 @@ const EbWatchdogLimits EB_WATCHDOG_LIMITS = {
     .hang = 60000,
     /* Guests of a dead run are ended one after the other at the start; a slow pool takes its time for each. */
     .start = 600000,
-    .dead = 15000,
+    .dead = 10000,
     .sweep = 60000,
     .sweep_retry = 10000,
     .end = 120000,

@@ -34,7 +34,7 @@ typedef struct {
     gint64 ended_us;
     EbWatchdogLock lock;
     EbWatchdogAnswer answer;
-    gint64 pid; /* of who listens; 0 = unknown */
+    gint64 pid; /* of who listens or holds the lock; 0 = unknown */
 } EbWatchdogLook;
 
 typedef enum {
@@ -79,7 +79,7 @@ typedef struct {
 } EbWatchdogLimits;
 /**
  * EB_WATCHDOG_LIMITS: a wedged backend is seen within 14 s (look 5 s, twice a deadline of 4 s), guests of a dead service
- * end after 25 s at the latest and the time that ending takes; both promises are wider (30 s, 60 s).
+ * end after 15 s at the latest and the time that ending takes; both promises are wider (30 s, 60 s).
  */
 extern const EbWatchdogLimits EB_WATCHDOG_LIMITS;
 

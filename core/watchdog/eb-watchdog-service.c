@@ -6,6 +6,7 @@
 #include "core/base/eb-worker.h"
 #include "core/control/eb-control-client.h"
 #include "core/session/eb-dir-lock.h"
+#include "core/session/eb-lock-holder.h"
 #include "core/session/eb-session-manager.h"
 
 #include <errno.h>
@@ -23,9 +24,7 @@ struct _EbWatchdogService {
     GTask *waiting;          /* (nullable): the look that waits for the lock */
     GSource *timer;          /* (nullable): how long it does */
     gboolean lock_open;      /* the worker is at it, perhaps for ever */
-    gint64 pid;              /* of who listens, and */
-    int pidfd;               /* -1 = not known */
-    gboolean proven;         /* that they are the same process */
+    EbLockHolder holder;     /* of the service's lock when it last did not answer; pid 0 = not known */
 };
 
 G_DEFINE_FINAL_TYPE(EbWatchdogService, eb_watchdog_service, G_TYPE_OBJECT)
@@ -54,8 +53,7 @@ eb_watchdog_service_finalize(GObject *object)
     eb_clear_source(&self->timer);
     g_clear_object(&self->client);
     g_object_unref(self->disk);
-    if (self->pidfd >= 0)
-        close(self->pidfd);
+    eb_lock_holder_clear(&self->holder);
     g_free(self->state_dir);
     G_OBJECT_CLASS(eb_watchdog_service_parent_class)->finalize(object);
 }
@@ -69,7 +67,6 @@ eb_watchdog_service_class_init(EbWatchdogServiceClass *klass)
 static void
 eb_watchdog_service_init(EbWatchdogService *self)
 {
-    self->pidfd = -1;
     self->disk = eb_worker_new("eb-lock", 1);
 }
 
@@ -92,39 +89,17 @@ has_ended(int pidfd)
     return poll(&wait, 1, 0) != 0;
 }
 
-/*
- * @pid listened when the connection was made. A descriptor opened for that number is the same process when afterwards
- * the socket still says so, or answers: a successor with the same number would have needed the listener to end before.
- */
-static void
-take_process(EbWatchdogService *self, gint64 pid)
-{
-    if (pid == 0)
-        return;
-    if (self->pidfd >= 0 && self->pid == pid && !has_ended(self->pidfd)) {
-        self->proven = TRUE;
-        return;
-    }
-    if (self->pidfd >= 0)
-        close(self->pidfd);
-    self->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-    self->pid = pid;
-    self->proven = FALSE;
-}
-
 gboolean
 eb_watchdog_service_end(EbWatchdogService *self, GError **error)
 {
     g_return_val_if_fail(EB_IS_WATCHDOG_SERVICE(self), FALSE);
-    if (self->pidfd < 0 || !self->proven || has_ended(self->pidfd)) {
-        eb_set_error(error, EB_ERROR_NOT_FOUND, "watchdog.process",
-                     "which process it is is not known for certain, so none is ended");
+    if (self->holder.pid == 0 || has_ended(self->holder.pidfd)) {
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "watchdog.process", "which process holds the lock cannot be told");
         return FALSE;
     }
-    if (syscall(SYS_pidfd_send_signal, self->pidfd, SIGKILL, NULL, 0) == 0)
+    if (syscall(SYS_pidfd_send_signal, self->holder.pidfd, SIGKILL, NULL, 0) == 0)
         return TRUE;
-    eb_set_error(error, EB_ERROR_DENIED, "watchdog.signal", "process %" G_GINT64_FORMAT ": %s", self->pid,
-                 g_strerror(errno));
+    eb_set_error(error, EB_ERROR_DENIED, "watchdog.signal", "process %d: %s", (int)self->holder.pid, g_strerror(errno));
     return FALSE;
 }
 
@@ -132,10 +107,10 @@ char *
 eb_watchdog_service_describe(EbWatchdogService *self)
 {
     g_return_val_if_fail(EB_IS_WATCHDOG_SERVICE(self), NULL);
-    g_autofree char *path = g_strdup_printf("/proc/%" G_GINT64_FORMAT "/stat", self->pid);
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)self->holder.pid);
     g_autofree char *text = NULL;
 
-    if (self->pidfd < 0 || !g_file_get_contents(path, &text, NULL, NULL) || has_ended(self->pidfd))
+    if (self->holder.pid == 0 || !g_file_get_contents(path, &text, NULL, NULL) || has_ended(self->holder.pidfd))
         return NULL;
     /* The name in parentheses may hold anything, so looked for from its end. */
     const char *end = strrchr(text, ')');
@@ -165,6 +140,8 @@ lock_known(EbWatchdogService *self, EbWatchdogLock lock)
         return;
     eb_clear_source(&self->timer);
     look->look.lock = lock;
+    if (look->look.pid == 0 && lock == EB_WATCHDOG_LOCK_HELD)
+        look->look.pid = self->holder.pid;
     /* Whoever holds the lock and takes connections only to close them has no place for one more, and lives. */
     if (look->closed && lock == EB_WATCHDOG_LOCK_HELD)
         look->look.answer = EB_WATCHDOG_ANSWER_GIVEN;
@@ -179,6 +156,22 @@ on_lock_late(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+typedef struct {
+    char *state_dir;
+    EbWatchdogLock lock;
+    EbLockHolder holder;
+} LockJob;
+
+static void
+lock_job_free(gpointer data)
+{
+    LockJob *job = data;
+
+    eb_lock_holder_clear(&job->holder);
+    g_free(job->state_dir);
+    g_free(job);
+}
+
 static void
 look_at_lock_in_worker(GTask *task)
 {
@@ -188,18 +181,25 @@ look_at_lock_in_worker(GTask *task)
         [EB_DIR_LOCK_FREE] = EB_WATCHDOG_LOCK_FREE,
         [EB_DIR_LOCK_HELD] = EB_WATCHDOG_LOCK_HELD,
     };
+    LockJob *job = g_task_get_task_data(task);
 
-    g_task_return_int(task, locks[eb_dir_lock_look(g_task_get_task_data(task), EB_STATE_LOCK_FILE)]);
+    job->lock = locks[eb_dir_lock_look(job->state_dir, EB_STATE_LOCK_FILE)];
+    if (job->lock == EB_WATCHDOG_LOCK_HELD)
+        eb_lock_holder_find(job->state_dir, EB_STATE_LOCK_FILE, &job->holder, NULL);
+    g_task_return_boolean(task, TRUE);
 }
 
 static void
 on_lock(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(EbWatchdogService) self = user_data;
-    gssize lock = g_task_propagate_int(G_TASK(result), NULL);
+    LockJob *job = g_task_get_task_data(G_TASK(result));
 
     self->lock_open = FALSE;
-    lock_known(self, lock >= 0 ? (EbWatchdogLock)lock : EB_WATCHDOG_LOCK_UNKNOWN);
+    eb_lock_holder_clear(&self->holder);
+    self->holder = job->holder;
+    job->holder = (EbLockHolder){0};
+    lock_known(self, g_task_propagate_boolean(G_TASK(result), NULL) ? job->lock : EB_WATCHDOG_LOCK_UNKNOWN);
 }
 
 /* @task: (transfer full) */
@@ -217,7 +217,9 @@ look_at_lock(EbWatchdogService *self, GTask *task)
         return; /* an earlier one never came back: its answer is as good, if it comes */
     self->lock_open = TRUE;
     GTask *job = g_task_new(NULL, NULL, on_lock, g_object_ref(self));
-    g_task_set_task_data(job, g_strdup(self->state_dir), g_free);
+    LockJob *data = g_new0(LockJob, 1);
+    data->state_dir = g_strdup(self->state_dir);
+    g_task_set_task_data(job, data, lock_job_free);
     eb_worker_run(self->disk, job, look_at_lock_in_worker);
 }
 
@@ -238,7 +240,6 @@ on_status(GObject *source, GAsyncResult *result, gpointer user_data)
         look->look.answer = EB_WATCHDOG_ANSWER_GIVEN;
         look->look.lock = EB_WATCHDOG_LOCK_HELD;
         look->look.ended_us = g_get_monotonic_time();
-        self->proven = self->pid == look->look.pid;
         self->client = g_steal_pointer(&look->client);
         g_task_return_boolean(task, TRUE);
         g_object_unref(task);
@@ -270,7 +271,6 @@ eb_watchdog_service_look_async(EbWatchdogService *self, guint deadline_ms, GAsyn
         return;
     }
     look->look.pid = eb_control_client_get_service_pid(look->client);
-    take_process(self, look->look.pid);
     eb_control_client_call_async(look->client, "status", NULL, deadline_ms, on_status, task);
 }
 

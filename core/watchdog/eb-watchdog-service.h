@@ -35,8 +35,8 @@ gboolean eb_watchdog_service_report_finish(EbWatchdogService *self, GAsyncResult
 void eb_watchdog_service_hang_up(EbWatchdogService *self);
 
 /**
- * eb_watchdog_service_end: SIGKILL, through a pidfd, to the process that was seen listening on the socket by two looks at
- * least, or that answered one. EB_ERROR_NOT_FOUND when no such process is known: none is ever ended by a number.
+ * eb_watchdog_service_end: SIGKILL, through a pidfd, to the process that was seen holding the service's lock by the last
+ * look, which was not answered. EB_ERROR_NOT_FOUND when none is known for certain: nothing is ever ended by a number.
  */
 gboolean eb_watchdog_service_end(EbWatchdogService *self, GError **error);
 /** eb_watchdog_service_describe: (transfer full) (nullable): what its process is seen doing, when that says something. */

@@ -14,7 +14,7 @@ G_BEGIN_DECLS
  * EbWatchdog: looks at the service and at the container backend, ends the guests of a service that died and a service that
  * hangs, and tells the service of a backend that does not answer. EbWatchdogRules decides, this does.
  *
- * It ends nothing but guests of this installation whose run is over, and the process that listens on the control socket.
+ * It ends nothing but guests of this installation whose run is over, and the process that holds the service's lock.
  */
 #define EB_TYPE_WATCHDOG (eb_watchdog_get_type())
 G_DECLARE_FINAL_TYPE(EbWatchdog, eb_watchdog, EB, WATCHDOG, GObject)

@@ -211,6 +211,19 @@ test_hung_before(WdFixture *self, gconstpointer data)
     g_assert_cmpint(g_subprocess_get_term_sig(self->service), ==, SIGKILL);
 }
 
+/* It holds its lock and never listens: known by the lock alone. */
+static void
+test_hangs_in_start(WdFixture *self, gconstpointer data)
+{
+    self->limits.supervised = TRUE;
+    self->limits.start = 600;
+    wd_start_service(self, "mute");
+    wd_start_watchdog(self);
+    wd_wait_shown(self, "starting", "ok");
+    eb_test_run_until(wd_has_service_ended, self);
+    g_assert_cmpint(g_subprocess_get_term_sig(self->service), ==, SIGKILL);
+}
+
 /* Nobody would start it again: it is said, and it lives. */
 static void
 test_hangs_alone(WdFixture *self, gconstpointer data)
@@ -255,10 +268,7 @@ test_full_queue(WdFixture *self, gconstpointer data)
     eb_watchdog_service_look_finish(service, eb_test_result_wait(&done), &look);
     g_assert_cmpint(look.answer, ==, EB_WATCHDOG_ANSWER_SILENT);
     g_assert_cmpint(look.lock, ==, EB_WATCHDOG_LOCK_HELD);
-    /* And no number is enough to end it. */
-    g_autoptr(GError) error = NULL;
-    g_assert_false(eb_watchdog_service_end(service, &error));
-    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "watchdog.process", NULL);
+    g_assert_cmpint(look.pid, ==, wd_service_pid(self));
     for (guint i = 0; i <= n; i++)
         close(fds[i]);
 }
@@ -314,6 +324,13 @@ test_lock(WdFixture *self, gconstpointer data)
     look_and_expect(service, EB_WATCHDOG_LOCK_ABSENT);
     eb_test_write_file(path, "1\n");
     look_and_expect(service, EB_WATCHDOG_LOCK_FREE);
+    /* A number that stands in a file is nobody to end. */
+    g_autofree char *number = g_strdup_printf("%d\n", (int)getppid());
+    g_autoptr(GError) error = NULL;
+    eb_test_write_file(path, number);
+    look_and_expect(service, EB_WATCHDOG_LOCK_FREE);
+    g_assert_false(eb_watchdog_service_end(service, &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "watchdog.process", NULL);
     g_assert_cmpint(g_unlink(path), ==, 0);
     /* A link is not followed, wherever it leads. */
     g_assert_cmpint(symlink("/dev/null", path), ==, 0);
@@ -434,6 +451,7 @@ main(int argc, char **argv)
     ADD("dead-service-and-backend", test_dead_service_and_backend);
     ADD("hangs", test_hangs);
     ADD("hung-before", test_hung_before);
+    ADD("hangs-in-start", test_hangs_in_start);
     ADD("hangs-alone", test_hangs_alone);
     ADD("full-queue", test_full_queue);
     ADD("crowded", test_crowded);

@@ -37,7 +37,8 @@ typedef struct {
 } WdFixture;
 void wd_set_up(WdFixture *self, gconstpointer data);
 void wd_tear_down(WdFixture *self, gconstpointer data);
-/** wd_be_the_service: what this program does when it is started as the service; @what: "old": it takes no reports */
+/** wd_be_the_service: what this program does when it is started as the service; @what: "old": it takes no reports;
+ * "mute": it does not listen; else "new" */
 G_NORETURN void wd_be_the_service(const char *state_dir, const char *what);
 void wd_start_service(WdFixture *self, const char *what);
 gint64 wd_service_pid(WdFixture *self);

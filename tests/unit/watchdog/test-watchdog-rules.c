@@ -271,8 +271,8 @@ test_dead(void)
         g_assert_cmpint(world.rules.service, ==, EB_WATCHDOG_SERVICE_DEAD);
         g_assert_cmpint(world.rules.service_pid, ==, 0);
         g_assert_cmpuint(world.sweeps, ==, 1);
-        g_assert_cmpint(world.swept_at - died, >=, 15 * S);
-        g_assert_cmpint(world.swept_at - died, <=, 25 * S);
+        g_assert_cmpint(world.swept_at - died, >=, 10 * S);
+        g_assert_cmpint(world.swept_at - died, <=, 16 * S);
         /* What a dead run had asked for may come to be later. */
         pass(&world, 130);
         g_assert_cmpuint(world.sweeps, ==, 3);
@@ -491,7 +491,7 @@ test_suspended(void)
     gint64 woke = world.now;
     pass(&world, 30);
     g_assert_cmpuint(world.sweeps, ==, 1);
-    g_assert_cmpint(world.swept_at - woke, >=, 15 * S);
+    g_assert_cmpint(world.swept_at - woke, >=, 10 * S);
 }
 
 /* The watchdog itself was stopped or starved: what it missed is not held against anybody. */
