@@ -53,9 +53,9 @@ eb_watchdog_view_service(const EbWatchdogView *self)
     case EB_WATCHDOG_SERVICE_HANGS:
         return hangs_text(self);
     case EB_WATCHDOG_SERVICE_DEAD:
-        return g_strdup("the service died; its guests are ended when it does not come back");
+        return g_strdup("the service died; its guests are ended when it does not come back (errand-box up)");
     case EB_WATCHDOG_SERVICE_STOPPED:
-        return g_strdup("the service does not run");
+        return g_strdup("the service does not run (errand-box up)");
     case EB_WATCHDOG_SERVICE_UNKNOWN:
         break;
     }
