@@ -110,11 +110,14 @@ static const EbCliOption creds_options[] = {
 
 /* Each verb has a row here and one in cmd-maint.c. */
 static const EbCliVerb maint_verbs[] = {
+    {"backup", "FILE", 1, 1, NULL, "put the state into one file, the service running or not; \"-\": standard output"},
+    {"restore", "FILE", 1, 1, NULL, "take the state back from such a file, the service down; \"-\": standard input"},
     {"gc", "", 0, 0, NULL, "remove what dead runs left: guests, sockets, state, locks, old images; each counted"},
     {"images", "", 0, 0, NULL, "make the guest image anew when its recipe or what it is made from changed"},
     {NULL},
 };
 static const EbCliOption maint_options[] = {
+    {"replace", 0, NULL, FALSE, "restore: also over a state that is not empty, which is kept aside"},
     {"plan", 0, NULL, FALSE, "gc: count what would go, and remove nothing"},
     {NULL},
 };

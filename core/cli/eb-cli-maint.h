@@ -6,6 +6,8 @@
 G_BEGIN_DECLS
 
 /* One function a verb of `maint`, in cmd-maint-VERB.c; each returns the exit code. */
+int eb_cli_maint_backup(EbCli *cli);
+int eb_cli_maint_restore(EbCli *cli);
 int eb_cli_maint_gc(EbCli *cli);
 int eb_cli_maint_images(EbCli *cli);
 

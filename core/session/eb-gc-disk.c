@@ -7,6 +7,7 @@
 #include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-dirs.h"
+#include "core/state/eb-backup.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,9 +8,6 @@ G_BEGIN_DECLS
 /** EB_GC_STALE_S: age of a directory of `image verify` since which nobody works in it. */
 #define EB_GC_STALE_S 3600
 
-/** EB_BACKUP_TEMP_PREFIX: directories in state_dir that a backup being made works in, each locked while it does. */
-#define EB_BACKUP_TEMP_PREFIX ".backup-"
-
 /** EbGcGround: where to look, and what must stay. */
 typedef struct {
     char *state_dir;  /* of the service */

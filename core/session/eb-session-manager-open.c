@@ -7,9 +7,11 @@
 #include "core/session/eb-project-name.h"
 #include "core/session/eb-session-dirs.h"
 #include "core/session/eb-session-sweep.h"
+#include "core/state/eb-restore.h"
 
 #include <errno.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* How long a try waits for its own root: 2 s in all; a service for its state directory: 200 ms. */
@@ -121,6 +123,24 @@ take_state_lock(EbSessionParts *parts, GError **error)
     }
 }
 
+/* Directories without a row go in the sweep: without a database that would be all of them. */
+static gboolean
+check_not_lost(const char *state_root, GError **error)
+{
+    g_autofree char *database = g_build_filename(state_root, EB_STATE_DATABASE_FILE, NULL);
+    struct stat info;
+    if (lstat(database, &info) == 0 || errno != ENOENT)
+        return TRUE;
+    g_autoptr(GPtrArray) ids = eb_session_dirs_list(state_root);
+    if (ids->len == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_INTEGRITY, "state.missing",
+                 "the database %s is gone, but %u sessions have directories in %s/sessions (nothing was changed; "
+                 "errand-box maint restore FILE --replace brings back a backup and keeps them aside)",
+                 database, ids->len, state_root);
+    return FALSE;
+}
+
 static gboolean
 prepare_ground(EbGround *ground, GError **error)
 {
@@ -135,6 +155,8 @@ prepare_ground(EbGround *ground, GError **error)
         return FALSE;
     }
     eb_dir_lock_set_id(ground->state_lock, parts->run_id);
+    if (!eb_restore_settle(parts->state_root, NULL, error) || !check_not_lost(parts->state_root, error))
+        return FALSE;
     parts->home_id = find_home_id(parts->locks_dir, error);
     if (parts->home_id == NULL)
         return FALSE;

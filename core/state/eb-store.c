@@ -3,13 +3,20 @@
 #include "core/state/eb-store.h"
 
 #include "core/base/eb-worker.h"
+#include "core/state/eb-restore.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A writer of another process (backup) holds the database for moments at most. */
 #define BUSY_TIMEOUT_MS 5000
+
+/* A database that cannot be used is never replaced by an empty one: all that was in it would be gone without a word. */
+#define ADVICE_RESTORE                                                                                                 \
+    " (it was left as it is; errand-box maint restore FILE --replace brings back a backup and keeps this one aside)"
 
 struct _EbStore {
     GObject parent_instance;
@@ -69,7 +76,7 @@ eb_store_set_error(GError **error, sqlite3 *db, const char *what)
     case SQLITE_NOTADB:
         kind = EB_ERROR_INTEGRITY;
         reason = "state.damaged";
-        advice = " (the file was left as it is; restore a backup or move it away)";
+        advice = ADVICE_RESTORE;
         break;
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -181,9 +188,8 @@ check_integrity(sqlite3 *db, const char *path, GError **error)
         return FALSE;
     }
     if (problems->len > 0) {
-        eb_set_error(error, EB_ERROR_INTEGRITY, "state.damaged",
-                     "the database %s is damaged: %s (the file was left as it is; restore a backup or move it away)",
-                     path, problems->str);
+        eb_set_error(error, EB_ERROR_INTEGRITY, "state.damaged", "the database %s is damaged: %s" ADVICE_RESTORE, path,
+                     problems->str);
         return FALSE;
     }
     return TRUE;
@@ -213,17 +219,9 @@ migrate(sqlite3 *db, const char *path, GError **error)
     return TRUE;
 }
 
-sqlite3 *
-eb_store_open_blocking(const char *path, GError **error)
+static sqlite3 *
+open_file(const char *path, GError **error)
 {
-    /* Made here and not by SQLite, whose default mode follows the umask. */
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        eb_set_error(error, errno == ENOSPC || errno == EDQUOT ? EB_ERROR_QUOTA : EB_ERROR_DENIED, "state.denied",
-                     "cannot open the database %s: %s", path, g_strerror(errno));
-        return NULL;
-    }
-    close(fd);
     sqlite3 *db = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
     gboolean ok = sqlite3_open_v2(path, &db, flags, NULL) == SQLITE_OK;
@@ -243,6 +241,89 @@ eb_store_open_blocking(const char *path, GError **error)
         return NULL;
     }
     return db;
+}
+
+static gboolean
+denied(const char *path, const char *why, GError **error)
+{
+    eb_set_error(error, EB_ERROR_DENIED, "state.denied",
+                 "cannot use the database %s: %s (it must be a file that the service's account alone reads and writes)",
+                 path, why);
+    return FALSE;
+}
+
+/* Made here and not by SQLite, whose default mode follows the umask; beside its place, so that an empty file there is
+ * never one of ours that was not finished. */
+static gboolean
+make_file(const char *path, GError **error)
+{
+    g_autofree char *fresh = g_strconcat(path, ".new", NULL);
+    sqlite3 *db = NULL;
+    unlink(fresh);
+    int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        if (errno != ENOSPC && errno != EDQUOT)
+            return denied(path, g_strerror(errno), error);
+        eb_set_error(error, EB_ERROR_QUOTA, "state.disk-full",
+                     "cannot make the database %s: %s (free space on the file system of the state directory)", path,
+                     g_strerror(errno));
+        return FALSE;
+    }
+    close(fd);
+    db = open_file(fresh, error);
+    if (db == NULL) {
+        unlink(fresh);
+        return FALSE;
+    }
+    sqlite3_close(db);
+    return rename(fresh, path) == 0 || denied(path, g_strerror(errno), error);
+}
+
+static gboolean
+check_file(const char *path, const struct stat *info, GError **error)
+{
+    if (S_ISDIR(info->st_mode) || !S_ISREG(info->st_mode))
+        return denied(path, S_ISDIR(info->st_mode) ? "it is a directory" : "it is no regular file", error);
+    if (info->st_size > 0) {
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+            return denied(path, g_strerror(errno), error);
+        close(fd);
+        return TRUE;
+    }
+    eb_set_error(error, EB_ERROR_INTEGRITY, "state.empty", "the database %s is empty: it was cut off%s", path,
+                 ADVICE_RESTORE);
+    return FALSE;
+}
+
+static gboolean
+check_missing(const char *path, GError **error)
+{
+    g_autofree char *log = g_strconcat(path, "-wal", NULL);
+    struct stat info;
+    if (lstat(log, &info) != 0 || info.st_size == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_INTEGRITY, "state.missing",
+                 "the database %s is gone, but its log %s is there: what that holds would be lost%s", path, log,
+                 ADVICE_RESTORE);
+    return FALSE;
+}
+
+sqlite3 *
+eb_store_open_blocking(const char *path, GError **error)
+{
+    struct stat info;
+    g_autofree char *dir = g_path_get_dirname(path);
+    if (eb_restore_is_pending(dir)) {
+        eb_set_error(error, EB_ERROR_BUSY, "state.restoring",
+                     "a restore into %s was interrupted: the next start of the service finishes it (errand-box up)",
+                     dir);
+        return NULL;
+    }
+    if (lstat(path, &info) == 0 ? !check_file(path, &info, error)
+                                : !check_missing(path, error) || !make_file(path, error))
+        return NULL;
+    return open_file(path, error);
 }
 
 static void
