@@ -13,6 +13,7 @@ static const struct {
     {"restore", eb_cli_maint_restore},
     {"gc", eb_cli_maint_gc},
     {"images", eb_cli_maint_images},
+    {"pins", eb_cli_maint_pins},
 };
 
 int

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/cli/eb-cli-backend.h"
+#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/provision/eb-pin-job.h"
 #include "core/provision/eb-pin-update.h"
 
-#include <glib-unix.h>
-#include <signal.h>
 #include <string.h>
-
-#define N_SIGNALS 3
 
 /* One run of the command. */
 typedef struct {
@@ -15,22 +13,14 @@ typedef struct {
     char *tree;
     char *cache_dir;
     GCancellable *cancellable;
-    GSource *signals[N_SIGNALS];
     GPtrArray *outcomes; /* (nullable): of verify and fetch */
     GPtrArray *changes;  /* (nullable): of update */
-    gboolean done;
     GError *error;
 } Run;
 
 static void
 run_clear(Run *self)
 {
-    for (guint i = 0; i < N_SIGNALS; i++) {
-        if (self->signals[i] == NULL)
-            continue;
-        g_source_destroy(self->signals[i]);
-        g_source_unref(self->signals[i]);
-    }
     g_clear_object(&self->cancellable);
     g_clear_pointer(&self->outcomes, g_ptr_array_unref);
     g_clear_pointer(&self->changes, g_ptr_array_unref);
@@ -40,18 +30,8 @@ run_clear(Run *self)
 }
 
 static gboolean
-on_interrupt(gpointer user_data)
-{
-    Run *self = user_data;
-
-    g_cancellable_cancel(self->cancellable);
-    return G_SOURCE_CONTINUE;
-}
-
-static gboolean
 open_run(Run *self)
 {
-    static const int signals[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
     EbCliArgs *args = eb_cli_get_args(self->cli);
     const char *tree = eb_cli_args_value(args, "tree");
     const char *cache = eb_cli_args_value(args, "cache");
@@ -62,11 +42,6 @@ open_run(Run *self)
     self->tree = tree != NULL ? g_canonicalize_filename(tree, NULL) : g_strdup(eb_paths_get_data_dir(paths));
     self->cache_dir = cache != NULL ? g_canonicalize_filename(cache, NULL) : eb_pin_cache_default_dir();
     self->cancellable = g_cancellable_new();
-    for (guint i = 0; i < N_SIGNALS; i++) {
-        self->signals[i] = g_unix_signal_source_new(signals[i]);
-        g_source_set_callback(self->signals[i], on_interrupt, self, NULL);
-        g_source_attach(self->signals[i], NULL);
-    }
     return TRUE;
 }
 
@@ -74,15 +49,6 @@ static void
 on_progress(const char *what, gpointer user_data)
 {
     g_printerr("  %s\n", what);
-}
-
-static void
-on_done(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Run *self = user_data;
-
-    self->outcomes = eb_pin_job_finish(result, &self->error);
-    self->done = TRUE;
 }
 
 static JsonObject *
@@ -148,8 +114,10 @@ report(Run *self, const char *what)
 static int
 verify(Run *self)
 {
-    eb_pin_verify_async(self->tree, self->cache_dir, self->cancellable, on_done, self);
-    eb_cli_wait(self->cli, &self->done);
+    g_auto(EbCliWait) wait = {0};
+
+    eb_pin_verify_async(self->tree, self->cache_dir, self->cancellable, eb_cli_wait_ready, &wait);
+    self->outcomes = eb_pin_job_finish(eb_cli_wait_result(self->cli, &wait), &self->error);
     return report(self, "pins verify");
 }
 
@@ -157,29 +125,24 @@ static int
 fetch(Run *self)
 {
     const char *const *names = eb_cli_args_operands(eb_cli_get_args(self->cli));
+    g_auto(EbCliWait) wait = {0};
 
-    eb_pin_fetch_async(self->tree, self->cache_dir, names[0], on_progress, self, self->cancellable, on_done, self);
-    eb_cli_wait(self->cli, &self->done);
+    eb_pin_fetch_async(self->tree, self->cache_dir, names[0], on_progress, self, self->cancellable, eb_cli_wait_ready,
+                       &wait);
+    self->outcomes = eb_pin_job_finish(eb_cli_wait_result(self->cli, &wait), &self->error);
     return report(self, "pins fetch");
-}
-
-static void
-on_updated(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Run *self = user_data;
-
-    self->changes = eb_pin_update_finish(result, &self->error);
-    self->done = TRUE;
 }
 
 static int
 update(Run *self)
 {
     gboolean plan_only = eb_cli_args_flag(eb_cli_get_args(self->cli), "plan");
+    g_auto(EbCliWait) wait = {0};
     int code = EB_EXIT_OK;
 
-    eb_pin_update_async(self->tree, self->cache_dir, plan_only, on_progress, self, self->cancellable, on_updated, self);
-    eb_cli_wait(self->cli, &self->done);
+    eb_pin_update_async(self->tree, self->cache_dir, plan_only, on_progress, self, self->cancellable, eb_cli_wait_ready,
+                        &wait);
+    self->changes = eb_pin_update_finish(eb_cli_wait_result(self->cli, &wait), &self->error);
     if (self->changes == NULL)
         return eb_cli_fail(self->cli, "pins update", self->error);
     if (eb_cli_get_json(self->cli)) {
@@ -206,10 +169,12 @@ eb_cmd_pins(EbCli *cli, int argc, char **argv)
     Run self = {.cli = cli};
     int code = EB_EXIT_FAILED;
 
-    if (!open_run(&self))
+    if (!open_run(&self)) {
         code = eb_cli_fail(cli, "pins", self.error);
-    else
+    } else {
+        g_autoptr(EbCliInterrupt) interrupt = eb_cli_interrupt_new(self.cancellable);
         code = strcmp(verb, "fetch") == 0 ? fetch(&self) : strcmp(verb, "update") == 0 ? update(&self) : verify(&self);
+    }
     run_clear(&self);
     return code;
 }

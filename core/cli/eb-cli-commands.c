@@ -114,6 +114,7 @@ static const EbCliVerb maint_verbs[] = {
     {"restore", "FILE", 1, 1, NULL, "take the state back from such a file, the service down; \"-\": standard input"},
     {"gc", "", 0, 0, NULL, "remove what dead runs left: guests, sockets, state, locks, old images; each counted"},
     {"images", "", 0, 0, NULL, "make the guest image anew when its recipe or what it is made from changed"},
+    {"pins", "", 0, 0, NULL, "check what was fetched, and remove from the cache what is no longer pinned"},
     {NULL},
 };
 static const EbCliOption maint_options[] = {

@@ -10,6 +10,7 @@ int eb_cli_maint_backup(EbCli *cli);
 int eb_cli_maint_restore(EbCli *cli);
 int eb_cli_maint_gc(EbCli *cli);
 int eb_cli_maint_images(EbCli *cli);
+int eb_cli_maint_pins(EbCli *cli);
 
 /** eb_cli_maint_collect: (transfer full) (nullable): the report of one gc, see eb_gc_to_json(); @plan: counts alone.
  *  Without a service this process is the service's account afterwards. */

@@ -159,6 +159,21 @@ def damaged_in_the_cache(world):
     world.run("verify")
 
 
+def upkeep(world):
+    """What is no longer pinned goes, what is not ours stays. The cache is the one ERRAND_BOX_CACHE names."""
+    (world.dir / "pins").mkdir(mode=0o700)
+    stray = world.dir / "pins" / ("sha256-" + "0" * 64)
+    stray.write_bytes(b"old")
+    (world.dir / "pins/notes").write_text("mine")
+    done = subprocess.run([str(BUILD / "errand-box"), "maint", "pins", "--json"], text=True, stdin=subprocess.DEVNULL,
+                          env={**world.environment, "ERRAND_BOX_CACHE": str(world.dir)}, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=DEADLINE, check=False)
+    assert done.returncode == 0, done
+    told = json.loads(done.stdout)
+    assert told["files_before"] == 1 and told["files_after"] == 0 and told["bytes_removed"] == 3, told
+    assert [path.name for path in (world.dir / "pins").iterdir()] == ["notes"]
+
+
 def broken(world, path, how, words, left):
     """One entry fails, is named, leaves nothing; the other is fetched."""
     world.server.broken[path] = how
@@ -321,6 +336,7 @@ TESTS = [
     ("killed in the middle of a file", killed),
     ("interrupted in the middle of a file", interrupted),
     ("a registry that is not https", refused_registry),
+    ("upkeep removes what is no longer pinned", upkeep),
     ("nothing newer", nothing_newer),
     ("newer, but only planned", planned),
     ("newer, pinned, verified", updated),
