@@ -15,9 +15,9 @@
 #include "core/doctor/eb-doctor-worker.h"
 
 /* What the last check may need beyond its deadline and grace until its line is here, on a busy machine. */
-#define SLACK_MS 400
+#define SLACK_MS (400 * EB_DOCTOR_SLOWER)
 /* From its last line to its end. */
-#define END_MS 500
+#define END_MS (500 * EB_DOCTOR_SLOWER)
 /* Of what it writes to stderr: the last bytes are kept, beyond the bound nothing more is read. */
 #define SAID_MAX 512
 #define STDERR_MAX (4 * 1024 * 1024)

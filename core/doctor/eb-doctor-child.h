@@ -7,7 +7,7 @@
 G_BEGIN_DECLS
 
 /** EB_DOCTOR_LOAD_MS: how long a plugin may take to load and to say what it checks. */
-#define EB_DOCTOR_LOAD_MS 4000
+#define EB_DOCTOR_LOAD_MS (4000 * EB_DOCTOR_SLOWER)
 
 /** EbDoctorChildSpec: one process to run; all borrowed until the call returns. */
 typedef struct {

@@ -370,6 +370,8 @@ eb_doctor_collect_async(const EbDoctorCollect *order, GCancellable *cancellable,
     self->own_failed = !g_strv_contains(order->plugins, EB_DOCTOR_OWN_PLUGIN);
     if (!self->own_failed)
         g_ptr_array_add(self->plugins, g_strdup(EB_DOCTOR_OWN_PLUGIN));
+    else if (self->problems->len == 0)
+        add_problem(self, EB_DOCTOR_OWN_PLUGIN, "is not there");
     for (guint i = 0; order->plugins[i] != NULL; i++)
         if (strcmp(order->plugins[i], EB_DOCTOR_OWN_PLUGIN) != 0)
             g_ptr_array_add(self->plugins, g_strdup(order->plugins[i]));

@@ -12,7 +12,7 @@
 G_BEGIN_DECLS
 
 /** EB_DOCTOR_TOTAL_MS: a whole run ends within this, whatever plugins do. */
-#define EB_DOCTOR_TOTAL_MS 9400
+#define EB_DOCTOR_TOTAL_MS (9400 * EB_DOCTOR_SLOWER)
 /** EB_DOCTOR_AT_ONCE: checks of a plugin that crashed that are run again at the same time. */
 #define EB_DOCTOR_AT_ONCE 8
 /** EB_DOCTOR_PLUGINS_CHECK: the check that says which plugins brought no checks, or broke. */

@@ -8,6 +8,12 @@ G_BEGIN_DECLS
 
 /** EB_DOCTOR_OWN_PLUGIN: the plugin with the project's own checks: always asked, whatever is enabled. */
 #define EB_DOCTOR_OWN_PLUGIN "doctor-checks"
+/** EB_DOCTOR_SLOWER: programs built to find faults take so many times as long. */
+#ifdef __SANITIZE_ADDRESS__
+#define EB_DOCTOR_SLOWER 5
+#else
+#define EB_DOCTOR_SLOWER 1
+#endif
 /** EB_DOCTOR_MAX_CHECKS: of one plugin; each takes a thread while it runs. */
 #define EB_DOCTOR_MAX_CHECKS 256
 /** EB_DOCTOR_GRACE_MS: after its deadline a check has this long to notice that it was cancelled and say what it saw. */

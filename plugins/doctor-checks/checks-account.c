@@ -47,6 +47,7 @@ static EbCheckResult *
 check_groups(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     g_autofree char *account = dc_account(settings);
+    g_autofree char *socket = dc_setting(settings, "backend.socket", NULL);
     gboolean exists;
 
     if (is_member(host, "incus-admin", account, &exists)) {
@@ -55,6 +56,8 @@ check_groups(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
         eb_check_result_set_remedy(result, "gpasswd -d %s incus-admin, and restart the service", account);
         return result;
     }
+    if (socket != NULL)
+        return eb_check_result_new(EB_CHECK_OK, "%s is not in incus-admin, and another socket is configured", account);
     if (is_member(host, "incus", account, &exists))
         return eb_check_result_new(EB_CHECK_OK, "%s is in the group incus", account);
     if (!exists)

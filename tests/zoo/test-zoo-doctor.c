@@ -280,6 +280,7 @@ test_own_missing(void)
     const char *const names[] = {"zoo-good", NULL};
     g_auto(World) world = {0};
     g_autofree char *module = NULL;
+    g_autofree char *folder = NULL;
 
     world_init(&world, names);
     module = g_build_filename(world.dir, "plugins/doctor-checks/doctor-checks.so", NULL);
@@ -287,6 +288,12 @@ test_own_missing(void)
     world_run(&world, "doctor", NULL);
     assert_row(&world, "E-75", "fail", "plugin doctor-checks brings no checks");
     assert_row(&world, "x-zoo-good", "ok", "zoo-good");
+    g_assert_cmpint(world.code, ==, 1);
+    /* Not even its folder. */
+    folder = g_build_filename(world.dir, "plugins/doctor-checks", NULL);
+    eb_test_remove_tree(folder);
+    world_run(&world, "doctor", NULL);
+    assert_row(&world, "E-75", "fail", "plugin doctor-checks is not there");
     g_assert_cmpint(world.code, ==, 1);
 }
 

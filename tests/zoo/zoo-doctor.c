@@ -145,9 +145,9 @@ run_bad(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 }
 
 static const EbCheckInfo infos[] = {
-    {.id = GOOD, .title = "good", .expected = "good", .remedy = "none", .deadline_ms = 600},
-    {.id = LATE, .title = "late", .expected = "late", .remedy = "none", .deadline_ms = 600},
-    {.id = BAD, .title = "bad", .expected = "bad", .remedy = "none", .deadline_ms = 600},
+    {.id = GOOD, .title = "good", .expected = "good", .remedy = "none", .deadline_ms = 1200},
+    {.id = LATE, .title = "late", .expected = "late", .remedy = "none", .deadline_ms = 1200},
+    {.id = BAD, .title = "bad", .expected = "bad", .remedy = "none", .deadline_ms = 1200},
 };
 
 typedef struct {
