@@ -66,7 +66,8 @@ eb_cmd_doctor_worker(EbCli *cli, int argc, char **argv)
     EbDoctorWorkerOrder order = {.plugin = eb_cli_args_operands(args)[0],
                                  .ids = eb_cli_args_values(args, "check"),
                                  .list = eb_cli_args_flag(args, "list"),
-                                 .watch = eb_cli_args_flag(args, "watch")};
+                                 .watch = eb_cli_args_flag(args, "watch"),
+                                 .service = eb_cli_args_flag(args, "service")};
     EbConfig *config;
 
     if (fcntl(EB_DOCTOR_WORKER_FD, F_GETFD) < 0)

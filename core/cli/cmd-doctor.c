@@ -77,6 +77,7 @@ collect(EbCli *cli, const Found *found, EbDoctorReport *report, GError **error)
                              .problems = (const char *const *)found->problems->pdata,
                              .list = eb_cli_args_flag(args, "list"),
                              .watch = eb_cli_args_flag(args, "watch"),
+                             .service = eb_cli_args_flag(args, "service"),
                              .report = report};
     Wait wait = {NULL, FALSE};
     gboolean ok;

@@ -42,12 +42,14 @@ static const EbCliOption doctor_options[] = {
     {"list", 0, NULL, FALSE, "say what is checked"},
     {"strict", 0, NULL, FALSE, "exit 3 when anything is degraded"},
     {"watch", 0, NULL, FALSE, "run the quick checks alone, of what changes by itself"},
+    {"service", 0, NULL, FALSE, "run those alone that can keep the service from taking sessions, as it does itself"},
     {NULL},
 };
 static const EbCliOption doctor_worker_options[] = {
     {"check", 0, "ID", TRUE, "run this check alone; may be repeated"},
     {"list", 0, NULL, FALSE, "name the checks, run none"},
     {"watch", 0, NULL, FALSE, "the quick checks alone"},
+    {"service", 0, NULL, FALSE, "those alone that can keep the service from taking sessions"},
     {NULL},
 };
 

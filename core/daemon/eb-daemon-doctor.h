@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 #define EB_DAEMON_DOCTOR_MAX_OUTPUT (1024 * 1024)
 
 /**
- * eb_daemon_doctor_run_async: runs `errand-box doctor --json` in a process of its own: checks are code of others, and the
+ * eb_daemon_doctor_run_async: runs `errand-box doctor --json --service` in a process of its own: checks are code of others, and the
  * service never opens them. Never blocks.
  * @program: (nullable): another program than our own, for tests
  * @config_file: (nullable): as the service was given it; NULL = the usual places

@@ -154,7 +154,8 @@ merge(EbHealthRules *self, Row *row, gint64 now_ms)
             old = self->rows->pdata[i];
     row->since_ms = old != NULL && old->status == row->status ? old->since_ms : now_ms;
     row->clean = is_against(row) || old == NULL ? 0 : old->clean + 1;
-    row->warned = old != NULL && old->warned && row->status != EB_CHECK_OK;
+    /* What is so from the beginning is for the operator, who finds it in the status. */
+    row->warned = row->status != EB_CHECK_OK && (old == NULL || old->warned);
     row->holds =
         is_against(row) || (old != NULL && old->holds && row->hold == HOLD_FAIL && row->clean < EB_HEALTH_CLEAN_RUNS);
     if (old == NULL) {

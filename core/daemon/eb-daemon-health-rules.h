@@ -52,7 +52,7 @@ gboolean eb_health_rules_gate(const EbHealthRules *self, const EbProbeReport *pr
                               GError **error);
 /** eb_health_rules_hold: (transfer full) (nullable): why no session may start; NULL = nothing is against it. */
 GError *eb_health_rules_hold(const EbHealthRules *self);
-/** eb_health_rules_warn: (transfer full) (nullable): what runs out and was not yet told of since it began. */
+/** eb_health_rules_warn: (transfer full) (nullable): what has begun to run out and was not yet told of. */
 char *eb_health_rules_warn(EbHealthRules *self);
 /** eb_health_rules_watched: (transfer full) (array zero-terminated=1): ids to ask for often, and those that hold. */
 char **eb_health_rules_watched(const EbHealthRules *self);

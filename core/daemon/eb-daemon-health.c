@@ -48,7 +48,7 @@ apply_rules(EbDaemonHealth *self)
     eb_session_manager_set_hold(self->manager, EB_HOLD_DOCTOR, why);
     if (warning == NULL)
         return;
-    g_autofree char *text = g_strdup_printf("running low: %s", warning);
+    g_autofree char *text = g_strdup_printf("new sessions may soon be paused: %s", warning);
     eb_warning("%s", text);
     eb_session_manager_tell_live(self->manager, text);
 }

@@ -13,7 +13,7 @@
 typedef struct {
     int program_fd;
     char **arguments, **ids;
-    gboolean list, watch;
+    gboolean list, watch, service;
     EbDoctorReport *report; /* (unowned) */
     GPtrArray *known;       /* (element-type utf8) (owned): every id that was named */
     GPtrArray *problems;    /* (element-type utf8) (owned): for EB_DOCTOR_PLUGINS_CHECK */
@@ -127,6 +127,8 @@ start_job(GTask *task, guint plugin, Again *again)
         g_ptr_array_add(arguments, (gpointer) "--list");
     if (self->watch)
         g_ptr_array_add(arguments, (gpointer) "--watch");
+    if (self->service)
+        g_ptr_array_add(arguments, (gpointer) "--service");
     g_ptr_array_add(arguments, self->plugins->pdata[plugin]);
     g_ptr_array_add(arguments, NULL);
     spec.arguments = (const char *const *)arguments->pdata;
@@ -357,6 +359,7 @@ eb_doctor_collect_async(const EbDoctorCollect *order, GCancellable *cancellable,
     self->ids = g_strdupv((char **)order->ids);
     self->list = order->list;
     self->watch = order->watch;
+    self->service = order->service;
     self->report = order->report;
     self->known = g_ptr_array_new_with_free_func(g_free);
     self->problems = g_ptr_array_new_with_free_func(g_free);

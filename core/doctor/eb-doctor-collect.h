@@ -21,12 +21,13 @@ G_BEGIN_DECLS
 /** EbDoctorCollect: what to run; all borrowed until the call returns. */
 typedef struct {
     int program_fd;               /* the program errand-box: it has the command that runs one plugin's checks */
-    const char *const *arguments; /* of that command, the plugin's name, --check, --list and --watch left out */
+    const char *const *arguments; /* of that command, the plugin's name, the flags below left out */
     const char *const *plugins;   /* that bring checks */
     const char *const *ids;       /* (nullable): these checks alone */
     const char *const *problems;  /* (nullable): what is known to be wrong with plugins that are not run */
     gboolean list;                /* say what is checked, run nothing */
     gboolean watch;               /* those alone that watch what changes by itself */
+    gboolean service;             /* those alone for which a service takes no new sessions */
     EbDoctorReport *report;       /* filled */
 } EbDoctorCollect;
 

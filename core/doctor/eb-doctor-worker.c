@@ -75,7 +75,8 @@ select_checks(EbPluginRegistry *registry, const EbDoctorWorkerOrder *order)
     for (guint i = 0; i < all->len; i++) {
         const EbExtension *extension = all->pdata[i];
         const char *id = eb_doctor_check_get_info(EB_DOCTOR_CHECK(extension->object))->id;
-        if (strcmp(extension->plugin, order->plugin) == 0 && (!order->watch || eb_doctor_entry_watches(id)))
+        if (strcmp(extension->plugin, order->plugin) == 0 && (!order->watch || eb_doctor_entry_watches(id)) &&
+            (!order->service || strcmp(eb_doctor_entry_hold(id), "never") != 0))
             g_ptr_array_add(own, g_memdup2(extension, sizeof *extension));
     }
     return own;

@@ -19,6 +19,7 @@ typedef struct {
     const char *const *ids; /* (nullable): these alone */
     gboolean list;          /* name the checks, run none */
     gboolean watch;         /* those alone that watch what changes by itself */
+    gboolean service;       /* those alone for which a service takes no new sessions */
 } EbDoctorWorkerOrder;
 
 /**

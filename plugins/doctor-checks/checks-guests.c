@@ -271,12 +271,17 @@ check_templates(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
     g_autoptr(JsonNode) answer = dc_get_guests(host, settings, "1", &skip);
     JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
     g_autofree char *project = dc_project(host, settings);
-    guint n = list != NULL ? json_array_get_length(list) : 0, asked;
+    guint n = list != NULL ? json_array_get_length(list) : 0, asked = 0;
 
     if (answer == NULL)
         return skip;
-    for (asked = 0; asked < MIN(n, MAX_ASKED) && !g_cancellable_is_cancelled(cancellable); asked++) {
-        JsonObject *guest = eb_json_array_object(list, asked);
+    for (guint i = 0; i < n && asked < MAX_ASKED && !g_cancellable_is_cancelled(cancellable); i++) {
+        JsonObject *guest = eb_json_array_object(list, i);
+        /* For the answer incusd mounts the guest's volume and lets go of it again: under one that is just being made,
+         * whose start fails then. */
+        if (g_strcmp0(eb_json_get_string(guest, "status"), "Running") != 0)
+            continue;
+        asked++;
         g_autofree char *request = dc_request("/1.0/instances/%s/metadata", name_of(guest), project);
         g_autoptr(JsonObject) metadata = dc_get(host, settings, request, NULL, &skip);
         JsonObject *templates = eb_json_get_object(metadata, "templates");
@@ -285,7 +290,7 @@ check_templates(EbHost *host, EbConfigSection *settings, GCancellable *cancellab
         else if (templates != NULL && json_object_get_size(templates) > 0)
             return eb_check_result_new(EB_CHECK_FAIL, "guest %s was made from an image with templates", name_of(guest));
     }
-    return eb_check_result_new(EB_CHECK_OK, "%u guests", asked);
+    return eb_check_result_new(EB_CHECK_OK, "%u running guests", asked);
 }
 
 const DcRow DC_GUEST_CHECKS[] = {

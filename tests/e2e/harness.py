@@ -106,10 +106,11 @@ class World:
             self.gaps = self.degraded()
             self.write_config(**self.written)
 
-    def degraded(self):
-        """Ids of what this host cannot guarantee, as an operator learns them."""
+    def degraded(self, *holds):
+        """Ids of what this host cannot guarantee, as an operator learns them; @holds: those alone that hold from there."""
         report = json.loads(self.run("--json", "doctor").stdout)
-        return [check["id"] for check in report["checks"] if check["status"] == "degraded"]
+        return [check["id"] for check in report["checks"]
+                if check["status"] == "degraded" and (not holds or check["hold"] in holds)]
 
     def incus_raw(self, method, path, body=None):
         """The daemon's own view, past every layer of the product."""

@@ -67,7 +67,7 @@ test_given(void)
     g_assert_no_error(run.error);
     g_assert_cmpint(eb_json_get_int(eb_json_node_object(run.report), "schema", 0), ==, 1);
     g_autofree char *args = slurp(dir, "args"), *env = slurp(dir, "env"), *in = slurp(dir, "stdin");
-    g_assert_cmpstr(args, ==, "--config /some/where.toml --json doctor --check E-11 --check E-33\n");
+    g_assert_cmpstr(args, ==, "--config /some/where.toml --json doctor --service --check E-11 --check E-33\n");
     g_assert_cmpstr(in, ==, "");
     g_assert_null(strstr(env, "EB_TEST_SECRET"));
     g_assert_nonnull(strstr(env, "INCUS_DIR=/some/incus\n"));

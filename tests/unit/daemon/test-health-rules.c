@@ -120,6 +120,9 @@ test_running_low(void)
     g_autoptr(EbHealthRules) rules = eb_health_rules_new(NULL);
     g_autofree char *first = NULL, *second = NULL, *third = NULL;
 
+    /* So it was when the service started. */
+    take_one(rules, "E-57", "degraded", ",\"hold\":\"fail\"");
+    g_assert_null(eb_health_rules_warn(rules));
     take_one(rules, "E-39", "ok", ",\"hold\":\"fail\"");
     g_assert_null(eb_health_rules_warn(rules));
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
