@@ -10,11 +10,12 @@
 #define GC_DEADLINE_MS (15 * 60 * 1000)
 
 static JsonNode *
-ask_service(EbCli *cli, EbControlClient *client, gboolean plan, GError **error)
+ask_service(EbCli *cli, EbControlClient *client, gboolean plan, guint64 free_bytes, GError **error)
 {
     JsonObject *params = json_object_new();
 
     json_object_set_boolean_member(params, "plan", plan);
+    json_object_set_int_member(params, "free", (gint64)MIN(free_bytes, (guint64)G_MAXINT64));
     return eb_cli_call(cli, client, "maint.gc", eb_control_object(params), GC_DEADLINE_MS, error);
 }
 
@@ -30,7 +31,7 @@ open_manager(EbCli *cli, EbCliBackend *opened, GError **error)
 
 /* Holds the state directory as the service would. */
 static JsonNode *
-do_it(EbCli *cli, gboolean plan, GError **error)
+do_it(EbCli *cli, gboolean plan, guint64 free_bytes, GError **error)
 {
     g_autoptr(EbCliBackend) opened = eb_cli_backend_open_as_account(cli, error);
     g_autoptr(EbSessionManager) manager = opened != NULL ? open_manager(cli, opened, error) : NULL;
@@ -38,7 +39,7 @@ do_it(EbCli *cli, gboolean plan, GError **error)
 
     if (manager == NULL)
         return NULL;
-    eb_session_manager_gc_async(manager, plan, eb_cli_wait_ready, &wait);
+    eb_session_manager_gc_async(manager, plan, free_bytes, eb_cli_wait_ready, &wait);
     g_autoptr(GPtrArray) classes = eb_session_manager_gc_finish(manager, eb_cli_wait_result(cli, &wait), error);
     g_auto(EbCliWait) closed = {0};
     eb_session_manager_close_async(manager, NULL, eb_cli_wait_ready, &closed);
@@ -73,7 +74,7 @@ eb_cli_maint_print_gc(EbCli *cli, JsonNode *report, gboolean plan)
 }
 
 JsonNode *
-eb_cli_maint_collect(EbCli *cli, gboolean plan, GError **error)
+eb_cli_maint_collect(EbCli *cli, gboolean plan, guint64 free_bytes, GError **error)
 {
     g_autoptr(GError) local = NULL;
     EbConfig *config = eb_cli_get_config(cli, error);
@@ -83,9 +84,9 @@ eb_cli_maint_collect(EbCli *cli, gboolean plan, GError **error)
     if (config == NULL)
         return NULL;
     if (client != NULL)
-        return ask_service(cli, client, plan, error);
+        return ask_service(cli, client, plan, free_bytes, error);
     if (g_error_matches(local, EB_ERROR, EB_ERROR_UNAVAILABLE))
-        return do_it(cli, plan, error);
+        return do_it(cli, plan, free_bytes, error);
     g_propagate_error(error, g_steal_pointer(&local));
     return NULL;
 }
@@ -95,7 +96,12 @@ eb_cli_maint_gc(EbCli *cli)
 {
     g_autoptr(GError) error = NULL;
     gboolean plan = eb_cli_args_flag(eb_cli_get_args(cli), "plan");
-    g_autoptr(JsonNode) report = eb_cli_maint_collect(cli, plan, &error);
+    const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "free");
+    guint64 free_bytes = 0;
+
+    if (wanted != NULL && !eb_config_parse_size(wanted, &free_bytes, &error))
+        return eb_cli_refuse(cli, "maint gc --free: %s", error->message);
+    g_autoptr(JsonNode) report = eb_cli_maint_collect(cli, plan, free_bytes, &error);
 
     if (report == NULL)
         return eb_cli_fail(cli, "maint gc", error);

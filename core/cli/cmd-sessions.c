@@ -61,8 +61,9 @@ list(EbCli *cli, EbConfig *config)
     }
     for (guint i = 0; i < json_array_get_length(sessions); i++) {
         JsonObject *row = eb_json_array_object(sessions, i);
-        eb_cli_print(cli, "%-14s %-9s %-16s %-18s %s\n", text_of(row, "id"), text_of(row, "state"),
-                     text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"));
+        eb_cli_print(cli, "%-14s %-9s %-16s %-18s %s%s\n", text_of(row, "id"), text_of(row, "state"),
+                     text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"),
+                     eb_json_get_bool(row, "pinned", FALSE) ? " pinned" : "");
     }
     return EB_EXIT_OK;
 }

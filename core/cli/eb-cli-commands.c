@@ -76,6 +76,8 @@ static const EbCliVerb sessions_verbs[] = {
     {"logs", "ID", 1, 1, NULL, "what was said and done"},
     {"stop", "ID", 1, 1, NULL, "end its guest; the session can be continued"},
     {"remove", "ID", 1, 1, NULL, "end it and remove what it left (needs --yes)"},
+    {"pin", "ID", 1, 1, NULL, "keep what its agent has, also when a disk is full"},
+    {"unpin", "ID", 1, 1, NULL, "do so no more"},
     {"prune", "", 0, 0, NULL, "remove what ended tries left on disk"},
     {NULL},
 };
@@ -121,6 +123,8 @@ static const EbCliVerb maint_verbs[] = {
 };
 static const EbCliOption maint_options[] = {
     {"replace", 0, NULL, FALSE, "restore: also over a state that is not empty, which is kept aside"},
+    {"free", 0, "SIZE", FALSE,
+     "gc: free this much, giving up what was not used for longest; never what is live or pinned"},
     {"plan", 0, NULL, FALSE, "gc: count what would go, and remove nothing"},
     {NULL},
 };

@@ -12,9 +12,9 @@ int eb_cli_maint_gc(EbCli *cli);
 int eb_cli_maint_images(EbCli *cli);
 int eb_cli_maint_pins(EbCli *cli);
 
-/** eb_cli_maint_collect: (transfer full) (nullable): the report of one gc, see eb_gc_to_json(); @plan: counts alone.
- *  Without a service this process is the service's account afterwards. */
-JsonNode *eb_cli_maint_collect(EbCli *cli, gboolean plan, GError **error);
+/** eb_cli_maint_collect: (transfer full) (nullable): the report of one gc, see eb_gc_to_json(); @plan: counts alone;
+ *  @free_bytes: see eb_session_manager_gc_async(). Without a service this process is the service's account afterwards. */
+JsonNode *eb_cli_maint_collect(EbCli *cli, gboolean plan, guint64 free_bytes, GError **error);
 void eb_cli_maint_print_gc(EbCli *cli, JsonNode *report, gboolean plan);
 
 G_END_DECLS

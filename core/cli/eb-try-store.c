@@ -104,6 +104,27 @@ read_record(EbCli *cli, EbStore *store, const char *root, const char *id, GError
     return NULL;
 }
 
+static JsonNode *
+pin(EbCli *cli, EbStore *store, const char *id, gboolean pinned, GError **error)
+{
+    g_autoptr(GPtrArray) records = load(cli, store, error);
+    g_auto(EbCliWait) wait = {0};
+
+    for (guint i = 0; records != NULL && i < records->len; i++) {
+        EbSessionRecord *record = records->pdata[i];
+        if (strcmp(record->id, id) != 0)
+            continue;
+        record->pinned = pinned;
+        eb_session_store_save_async(store, record, NULL, eb_cli_wait_ready, &wait);
+        return eb_session_store_finish(store, eb_cli_wait_result(cli, &wait), error)
+                   ? eb_control_object(json_object_new())
+                   : NULL;
+    }
+    if (records != NULL)
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "try.session", "there is no record of session \"%s\"", id);
+    return NULL;
+}
+
 static gboolean
 check_idle(const char *root, GError **error)
 {
@@ -124,7 +145,9 @@ eb_try_store_do(EbCli *cli, const char *root, const char *verb, const char *id, 
         return check_idle(root, error) && eb_try_store_remove_root(root, error) ? eb_control_object(json_object_new())
                                                                                 : NULL;
     EbStore *store = open_store(cli, root, error);
-    if (store != NULL)
+    if (store != NULL && g_str_has_suffix(verb, "pin"))
+        node = pin(cli, store, id, strcmp(verb, "pin") == 0, error);
+    else if (store != NULL)
         node =
             strcmp(verb, "logs") == 0 ? read_events(cli, store, id, error) : read_record(cli, store, root, id, error);
     else if (error != NULL && *error == NULL)

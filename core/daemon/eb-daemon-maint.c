@@ -35,16 +35,38 @@ collected(GObject *source, GAsyncResult *result, gpointer user_data)
     reply_free(reply);
 }
 
+static void
+pinned(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reply *reply = user_data;
+    g_autoptr(GError) error = NULL;
+
+    if (eb_session_manager_pin_finish(EB_SESSION_MANAGER(source), result, &error))
+        eb_jsonrpc_reply(reply->peer, reply->id, NULL);
+    else
+        eb_jsonrpc_reply_error(reply->peer, reply->id, error->code, error->message);
+    reply_free(reply);
+}
+
 gboolean
 eb_daemon_maint_request(EbSessionManager *manager, EbJsonrpc *peer, const char *method, JsonObject *params,
                         JsonNode *id)
 {
-    if (strcmp(method, "maint.gc") != 0)
+    const char *session = eb_json_get_string(params, "id");
+    gboolean pin = strcmp(method, "sessions.pin") == 0;
+    gboolean unpin = strcmp(method, "sessions.unpin") == 0;
+    gboolean gc = strcmp(method, "maint.gc") == 0;
+    gint64 free_bytes = eb_json_get_int(params, "free", 0);
+
+    if (!gc && !((pin || unpin) && session != NULL))
         return FALSE;
     Reply *reply = g_new0(Reply, 1);
     reply->peer = g_object_ref(peer);
     reply->id = json_node_copy(id);
-    reply->plan = params != NULL && json_object_get_boolean_member_with_default(params, "plan", FALSE);
-    eb_session_manager_gc_async(manager, reply->plan, collected, reply);
+    reply->plan = eb_json_get_bool(params, "plan", FALSE);
+    if (gc)
+        eb_session_manager_gc_async(manager, reply->plan, (guint64)MAX(free_bytes, 0), collected, reply);
+    else
+        eb_session_manager_pin_async(manager, session, pin, pinned, reply);
     return TRUE;
 }

@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GONE_PREFIX ".gone-"
 #define VERIFY_PREFIX "verify-"
 /* Of one class in one run; the rest waits for the next. */
 #define MAX_ENTRIES 10000
@@ -168,13 +167,13 @@ eb_gc_disk_quick(const EbGcGround *ground, EbGcClass *sessions, EbGcClass *socke
 {
     g_autofree char *path = g_build_filename(ground->state_root, "sessions", NULL);
     g_autoptr(GPtrArray) ids = eb_session_dirs_list(ground->state_root);
-    g_autoptr(GPtrArray) gone = list_dirs(path, GONE_PREFIX);
+    g_autoptr(GPtrArray) gone = list_dirs(path, EB_GC_GONE_PREFIX);
     int dir = open_dir(path);
 
     sessions->before += gone->len;
     for (guint i = 0; i < ids->len; i++) {
         const char *id = ids->pdata[i];
-        g_autofree char *aside = g_strconcat(GONE_PREFIX, id, NULL);
+        g_autofree char *aside = g_strconcat(EB_GC_GONE_PREFIX, id, NULL);
         if (g_hash_table_contains(ground->live, id))
             continue;
         if (g_hash_table_contains(ground->known, id)) {
@@ -199,7 +198,7 @@ void
 eb_gc_disk_sessions(const EbGcGround *ground, EbGcClass *sessions)
 {
     g_autofree char *path = g_build_filename(ground->state_root, "sessions", NULL);
-    g_autoptr(GPtrArray) gone = list_dirs(path, GONE_PREFIX);
+    g_autoptr(GPtrArray) gone = list_dirs(path, EB_GC_GONE_PREFIX);
     int dir = open_dir(path);
 
     for (guint i = 0; dir >= 0 && i < gone->len; i++) {

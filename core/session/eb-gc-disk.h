@@ -8,6 +8,9 @@ G_BEGIN_DECLS
 /** EB_GC_STALE_S: age of a directory of `image verify` since which nobody works in it. */
 #define EB_GC_STALE_S 3600
 
+/** EB_GC_GONE_PREFIX: directories in sessions/ that nobody needs any more and that gc removes. */
+#define EB_GC_GONE_PREFIX ".gone-"
+
 /** EbGcGround: where to look, and what must stay. */
 typedef struct {
     char *state_dir;  /* of the service */

@@ -289,3 +289,41 @@ eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncResult *res
     g_return_val_if_fail(g_task_is_valid(result, self), FALSE);
     return g_task_propagate_boolean(G_TASK(result), error);
 }
+
+/* --- pinning --- */
+
+static void
+on_pinned(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = G_TASK(user_data);
+    GError *error = NULL;
+    if (eb_session_store_finish(EB_STORE(source), result, &error))
+        g_task_return_boolean(task, TRUE);
+    else
+        g_task_return_error(task, error);
+}
+
+void
+eb_session_manager_pin_async(EbSessionManager *self, const char *id, gboolean pinned, GAsyncReadyCallback callback,
+                             gpointer user_data)
+{
+    GTask *task = g_task_new(self, NULL, callback, user_data);
+    GError *error = NULL;
+    g_task_set_source_tag(task, eb_session_manager_pin_async);
+    g_autofree char *whole = eb_session_manager_resolve(self, id, &error);
+    if (whole == NULL) {
+        g_task_return_error(task, error);
+        g_object_unref(task);
+        return;
+    }
+    EbSessionRecord *record = g_hash_table_lookup(self->records, whole);
+    record->pinned = pinned;
+    eb_session_store_save_async(self->parts->store, record, NULL, on_pinned, task);
+}
+
+gboolean
+eb_session_manager_pin_finish(EbSessionManager *self, GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_task_is_valid(result, self), FALSE);
+    return g_task_propagate_boolean(G_TASK(result), error);
+}

@@ -5,16 +5,18 @@
 
 #include "core/session/eb-gc-disk.h"
 #include "core/session/eb-gc-images.h"
+#include "core/session/eb-session-manager-free.h"
 #include "core/session/eb-session-sweep.h"
 
-typedef enum { GUESTS, BROKERS, SOCKETS, SESSIONS, TRIES, LOCKS, TEMPORARY, IMAGES, N_CLASSES } Class;
-static const char *const class_names[N_CLASSES] = {"guests", "brokers", "sockets",   "sessions",
-                                                   "tries",  "locks",   "temporary", "images"};
+typedef enum { GUESTS, BROKERS, SOCKETS, SESSIONS, TRIES, LOCKS, TEMPORARY, IMAGES, IDLE, N_CLASSES } Class;
+static const char *const class_names[N_CLASSES] = {"guests", "brokers",   "sockets", "sessions", "tries",
+                                                   "locks",  "temporary", "images",  "idle"};
 
 /* One gc, step after step: guests, rows, what is quick on the disk, what is not, images. */
 typedef struct {
     gboolean plan;
-    EbWorker *worker; /* for what takes long */
+    guint64 free_bytes; /* 0 = garbage alone */
+    EbWorker *worker;   /* for what takes long */
     EbGcGround *ground;
     EbGcClass *classes[N_CLASSES];
 } Gc;
@@ -38,19 +40,46 @@ class_free(gpointer data)
 }
 
 static void
-on_images(GObject *source, GAsyncResult *result, gpointer user_data)
+gc_finish(GTask *task)
 {
-    g_autoptr(GTask) task = user_data;
     EbSessionManager *self = g_task_get_source_object(task);
     Gc *gc = g_task_get_task_data(task);
     GPtrArray *classes = g_ptr_array_new_with_free_func(class_free);
 
-    eb_gc_class_free(gc->classes[IMAGES]);
-    gc->classes[IMAGES] = eb_gc_images_finish(result);
     for (guint i = 0; i < N_CLASSES; i++)
         g_ptr_array_add(classes, g_steal_pointer(&gc->classes[i]));
     self->collecting = FALSE;
     g_task_return_pointer(task, classes, (GDestroyNotify)g_ptr_array_unref);
+    g_object_unref(task);
+}
+
+static void
+on_freed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = user_data;
+    Gc *gc = g_task_get_task_data(task);
+
+    eb_gc_class_free(gc->classes[IDLE]);
+    gc->classes[IDLE] = eb_session_manager_free_finish(result);
+    gc_finish(task);
+}
+
+static void
+on_images(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = user_data;
+    EbSessionManager *self = g_task_get_source_object(task);
+    Gc *gc = g_task_get_task_data(task);
+    guint64 freed = 0;
+
+    eb_gc_class_free(gc->classes[IMAGES]);
+    gc->classes[IMAGES] = eb_gc_images_finish(result);
+    for (guint i = 0; i < IDLE; i++)
+        freed += gc->classes[i]->bytes;
+    if (freed >= gc->free_bytes)
+        gc_finish(task);
+    else
+        eb_session_manager_free_async(self, gc->worker, gc->ground, gc->free_bytes - freed, on_freed, task);
 }
 
 static void
@@ -197,7 +226,8 @@ on_counted(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 void
-eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, GAsyncReadyCallback callback, gpointer user_data)
+eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, guint64 free_bytes, GAsyncReadyCallback callback,
+                            gpointer user_data)
 {
     g_return_if_fail(EB_IS_SESSION_MANAGER(self));
     GTask *task = g_task_new(self, NULL, callback, user_data);
@@ -213,6 +243,7 @@ eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, GAsyncReadyCa
     self->collecting = TRUE;
     Gc *gc = g_new0(Gc, 1);
     gc->plan = plan;
+    gc->free_bytes = free_bytes;
     gc->worker = eb_worker_new("eb-gc", 0);
     gc->ground = eb_gc_ground_new(eb_config_get_state_dir(parts->config), parts->state_root, parts->locks_dir);
     gc->ground->plan = plan;

@@ -37,6 +37,7 @@ eb_session_record_to_json(const EbSessionRecord *record)
     set_text(object, "model", record->model);
     set_text(object, "provider", record->provider);
     set_text(object, "end_reason", record->end_reason);
+    json_object_set_boolean_member(object, "pinned", record->pinned);
     return object;
 }
 

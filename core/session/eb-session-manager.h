@@ -60,6 +60,10 @@ JsonNode *eb_session_manager_list_json(EbSessionManager *self);
 JsonNode *eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **error);
 /** eb_session_manager_status_json: (transfer full): live, queue, turns, last errors: for `status`. */
 JsonNode *eb_session_manager_status_json(EbSessionManager *self);
+/** eb_session_manager_pin_async: a pinned session is never given up for space, see eb_session_manager_gc_async(). */
+void eb_session_manager_pin_async(EbSessionManager *self, const char *id, gboolean pinned, GAsyncReadyCallback callback,
+                                  gpointer user_data);
+gboolean eb_session_manager_pin_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 void eb_session_manager_stop_session_async(EbSessionManager *self, const char *id, gboolean remove,
                                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 gboolean eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
@@ -85,9 +89,12 @@ void eb_session_manager_set_accept_all_degraded(EbSessionManager *self, gboolean
 /**
  * eb_session_manager_gc_async: removes what dead runs left, class by class; nothing of a live session or a live try.
  * @plan: counts alone
+ * @free_bytes: bytes that shall be freed at least; 0 = what is garbage alone. When that is not enough what agents kept
+ *   for sessions that are over goes too, those longest unused first; see eb_pressure_pick(). Their records and what
+ *   was said stay.
  */
-void eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, GAsyncReadyCallback callback,
-                                 gpointer user_data);
+void eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, guint64 free_bytes,
+                                 GAsyncReadyCallback callback, gpointer user_data);
 /** eb_session_manager_gc_finish: (transfer full) (nullable) (element-type EbGcClass): see eb_gc_to_json() */
 GPtrArray *eb_session_manager_gc_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 

@@ -34,6 +34,7 @@ eb_session_record_copy(const EbSessionRecord *self)
     copy->started_ms = self->started_ms;
     copy->last_activity_ms = self->last_activity_ms;
     copy->turns = self->turns;
+    copy->pinned = self->pinned;
     copy->end_reason = g_strdup(self->end_reason);
     for (guint i = 0; i < self->guests->len; i++)
         g_ptr_array_add(copy->guests, g_strdup(self->guests->pdata[i]));
@@ -116,8 +117,8 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
     g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
         db,
         "INSERT OR REPLACE INTO session (id, project, agent, model, provider, agent_session, transport, thread, owner,"
-        " state, instance, run, started, last_activity, turns, end_reason, guests)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " state, instance, run, started, last_activity, turns, end_reason, guests, pinned)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (statement == NULL)
         return NULL;
@@ -132,6 +133,7 @@ save_in_store(sqlite3 *db, gpointer data, GError **error)
     eb_store_bind_text(statement, 16, record->end_reason);
     g_autofree char *guests = join_guests(record->guests);
     eb_store_bind_text(statement, 17, guests);
+    sqlite3_bind_int(statement, 18, record->pinned ? 1 : 0);
     eb_store_step_done(statement, error);
     return NULL;
 }
@@ -188,18 +190,19 @@ record_from_row(sqlite3_stmt *row)
     g_auto(GStrv) lines = g_strsplit(guests != NULL ? guests : "", "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++)
         eb_session_record_set_guest(record, lines[i], TRUE);
+    record->pinned = sqlite3_column_int(row, 17) != 0;
     return record;
 }
+
+#define COLUMNS                                                                                                        \
+    "SELECT id, project, agent, model, provider, agent_session, transport, thread, owner, state, instance, run,"       \
+    " started, last_activity, turns, end_reason, guests, pinned FROM session"
 
 static gpointer
 load_in_store(sqlite3 *db, gpointer data, GError **error)
 {
-    g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
-        db,
-        "SELECT id, project, agent, model, provider, agent_session, transport, thread, owner, state, instance, run,"
-        " started, last_activity, turns, end_reason, guests FROM session"
-        " ORDER BY state = 'ended', last_activity DESC, id LIMIT ?",
-        error);
+    g_autoptr(sqlite3_stmt) statement =
+        eb_store_prepare(db, COLUMNS " ORDER BY state = 'ended', last_activity DESC, id LIMIT ?", error);
     if (statement == NULL)
         return NULL;
     sqlite3_bind_int(statement, 1, EB_SESSION_STORE_MAX);
@@ -291,4 +294,22 @@ GPtrArray *
 eb_session_store_ids_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
     return eb_store_run_finish(store, result, error);
+}
+
+static gpointer
+idle_in_store(sqlite3 *db, gpointer data, GError **error)
+{
+    g_autoptr(sqlite3_stmt) rows =
+        eb_store_prepare(db, COLUMNS " WHERE state = 'ended' AND pinned = 0 ORDER BY last_activity, id LIMIT ?", error);
+    if (rows == NULL)
+        return NULL;
+    sqlite3_bind_int(rows, 1, EB_SESSION_STORE_MAX_IDLE);
+    return eb_store_collect(db, rows, record_from_row, record_free, "read the sessions", error);
+}
+
+void
+eb_session_store_idle_async(EbStore *store, GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_store_run_async(store, FALSE, idle_in_store, NULL, NULL, (GDestroyNotify)g_ptr_array_unref, NULL, callback,
+                       user_data);
 }

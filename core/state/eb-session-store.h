@@ -30,6 +30,7 @@ typedef struct {
     char *end_reason;
     GPtrArray
         *guests; /* (element-type utf8) (not nullable): ids of people the owner let in, at most EB_SESSION_MAX_GUESTS */
+    gboolean pinned;   /* never given up for space */
     char *last_prompt; /* what its agent was told last; not kept on disk */
 } EbSessionRecord;
 
@@ -56,6 +57,11 @@ void eb_session_store_remove_async(EbStore *store, const char *id, GCancellable 
 /** eb_session_store_load_async: every record, live ones first, then by last activity. */
 void eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncReadyCallback callback,
                                  gpointer user_data);
+/** eb_session_store_idle_async: ended sessions that are not pinned, those longest unused first, at most
+ *  EB_SESSION_STORE_MAX_IDLE. */
+void eb_session_store_idle_async(EbStore *store, GAsyncReadyCallback callback, gpointer user_data);
+/** EB_SESSION_STORE_MAX_IDLE: rows looked at in one go. */
+#define EB_SESSION_STORE_MAX_IDLE 10000
 /** eb_session_store_ids_async: of every row, also of those beyond EB_SESSION_STORE_MAX. */
 void eb_session_store_ids_async(EbStore *store, GAsyncReadyCallback callback, gpointer user_data);
 /** eb_session_store_ids_finish: (transfer full) (nullable) (element-type utf8) */
@@ -70,7 +76,7 @@ GPtrArray *eb_session_store_ids_finish(EbStore *store, GAsyncResult *result, GEr
 GPtrArray *eb_session_store_settle_file(const char *path, const char *reason, GError **error);
 /** eb_session_store_finish: for save and remove. */
 gboolean eb_session_store_finish(EbStore *store, GAsyncResult *result, GError **error);
-/** eb_session_store_load_finish: (transfer full) (nullable) (element-type EbSessionRecord) */
+/** eb_session_store_load_finish: of load and idle: (transfer full) (nullable) (element-type EbSessionRecord) */
 GPtrArray *eb_session_store_load_finish(EbStore *store, GAsyncResult *result, GError **error);
 
 G_END_DECLS

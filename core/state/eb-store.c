@@ -56,6 +56,7 @@ static const char *const migrations[] = {
     " state TEXT NOT NULL, answer TEXT, answered_by TEXT, asked INTEGER NOT NULL, expires INTEGER NOT NULL"
     ") STRICT;"
     "CREATE INDEX question_session ON question (session, state);",
+    "ALTER TABLE session ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;",
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(migrations) == EB_STORE_VERSION);
 

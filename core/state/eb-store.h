@@ -7,8 +7,12 @@
 
 G_BEGIN_DECLS
 
-/** EB_STORE_VERSION: what this program writes into user_version. */
-#define EB_STORE_VERSION 2
+/**
+ * EB_STORE_VERSION: what this program writes into user_version. A database is brought up to it when it is opened, and an
+ * older program then refuses it: to go back take the backup that was made before the update.
+ * 2: guests of a session, attachments, watermarks, questions. 3: pinned sessions.
+ */
+#define EB_STORE_VERSION 3
 
 /**
  * EbStore: the service's SQLite database (WAL) and the one thread that touches it.

@@ -3,6 +3,7 @@
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-gc-disk.h"
 #include "core/session/eb-gc-images.h"
+#include "core/session/eb-pressure.h"
 #include "core/session/eb-router.h"
 #include "eb-session-fixture.h"
 
@@ -16,14 +17,21 @@
 
 #define STRUCTURED (EB_CHAT_CAP_STREAM | EB_CHAT_CAP_EDIT | EB_CHAT_CAP_STRUCTURED)
 
-static char *
-collect(EbSessionFixture *f, gboolean plan)
+static GPtrArray *
+collect_classes(EbSessionFixture *f, gboolean plan, guint64 free_bytes)
 {
     g_auto(EbTestResult) done = {0};
     g_autoptr(GError) error = NULL;
-    eb_session_manager_gc_async(f->manager, plan, eb_test_result_ready, &done);
-    g_autoptr(GPtrArray) classes = eb_session_manager_gc_finish(f->manager, eb_test_result_wait(&done), &error);
+    eb_session_manager_gc_async(f->manager, plan, free_bytes, eb_test_result_ready, &done);
+    GPtrArray *classes = eb_session_manager_gc_finish(f->manager, eb_test_result_wait(&done), &error);
     g_assert_no_error(error);
+    return classes;
+}
+
+static char *
+collect(EbSessionFixture *f, gboolean plan)
+{
+    g_autoptr(GPtrArray) classes = collect_classes(f, plan, 0);
     g_autoptr(GString) all = g_string_new(NULL);
     for (guint i = 0; i < classes->len; i++) {
         const EbGcClass *class = classes->pdata[i];
@@ -244,6 +252,136 @@ test_images(void)
     g_assert_cmpuint(more->len, ==, 3);
 }
 
+/* --- pressure --- */
+
+static EbPressureItem *
+item(const char *id, guint64 bytes, gint64 used_ms, gboolean live, gboolean pinned)
+{
+    EbPressureItem *self = eb_pressure_item_new(id, FALSE, bytes, used_ms);
+    self->live = live;
+    self->pinned = pinned;
+    return self;
+}
+
+static void
+test_pick(void)
+{
+    const gint64 now = 100 * EB_PRESSURE_RECENT_MS;
+    g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func((GDestroyNotify)eb_pressure_item_free);
+    guint candidates = 0;
+    g_ptr_array_add(items, item("second", 10, 2, FALSE, FALSE));
+    g_ptr_array_add(items, item("live", 100, 1, TRUE, FALSE));
+    g_ptr_array_add(items, item("pinned", 100, 1, FALSE, TRUE));
+    g_ptr_array_add(items, item("recent", 100, now - EB_PRESSURE_RECENT_MS + 1, FALSE, FALSE));
+    g_ptr_array_add(items, item("empty", 0, 1, FALSE, FALSE));
+    g_ptr_array_add(items, item("first", 10, 1, FALSE, FALSE));
+    g_ptr_array_add(items, item("third", 10, 3, FALSE, FALSE));
+    static const struct {
+        guint64 wanted;
+        guint picked;
+    } cases[] = {{0, 0}, {1, 1}, {10, 1}, {11, 2}, {30, 3}, {1000, 3}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GPtrArray) picked = eb_pressure_pick(items, cases[i].wanted, now, &candidates);
+        g_assert_cmpuint(picked->len, ==, cases[i].picked);
+        g_assert_cmpuint(candidates, ==, 3);
+        static const char *const order[] = {"first", "second", "third"};
+        for (guint k = 0; k < picked->len; k++)
+            g_assert_cmpstr(((EbPressureItem *)picked->pdata[k])->id, ==, order[k]);
+    }
+}
+
+/* A session that is over, whose agent kept 256 KiB, last used @age_ms ago. */
+static void
+make_ended(EbSessionFixture *f, const char *id, gint64 age_ms, gboolean pinned)
+{
+    g_autofree char *path = g_strdup_printf("sessions/%s/state/kept", id);
+    g_autofree char *whole = in_state(f, path);
+    g_autofree char *content = g_strnfill(256 * 1024, 'x');
+    g_autoptr(EbSessionRecord) record = eb_session_record_new(id, "web", "test");
+    g_auto(EbTestResult) saved = {0};
+    eb_test_write_file(whole, content);
+    g_free(record->state);
+    record->state = g_strdup("ended");
+    record->agent_session = g_strdup("acp-1");
+    record->last_activity_ms = g_get_real_time() / 1000 - age_ms;
+    eb_session_store_save_async(f->manager->parts->store, record, NULL, eb_test_result_ready, &saved);
+    g_assert_true(eb_session_store_finish(f->manager->parts->store, eb_test_result_wait(&saved), NULL));
+    g_hash_table_replace(f->manager->records, record->id, eb_session_record_ref(record));
+    if (!pinned)
+        return;
+    g_auto(EbTestResult) done = {0};
+    eb_session_manager_pin_async(f->manager, id, TRUE, eb_test_result_ready, &done);
+    g_assert_true(eb_session_manager_pin_finish(f->manager, eb_test_result_wait(&done), NULL));
+}
+
+/* B19: the longest unused go until there is room; what is live, recent or pinned stays, however much is asked for. */
+static void
+test_pressure(void)
+{
+    g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, NULL, STRUCTURED);
+    eb_session_fixture_open(f);
+    eb_session_fixture_turn(f, "live", "say x", "{\"project\":\"api\"}");
+    make_ended(f, "oldest000001", 9 * EB_PRESSURE_RECENT_MS, FALSE);
+    make_ended(f, "pinned000002", 8 * EB_PRESSURE_RECENT_MS, TRUE);
+    make_ended(f, "older0000003", 7 * EB_PRESSURE_RECENT_MS, FALSE);
+    make_ended(f, "recent000004", 1000, FALSE);
+    make_dir(f, "try/finished/sessions/aaaaaaaaaaaa/state");
+    g_autofree char *try_db = in_state(f, "try/finished/state.db");
+    g_autofree char *try_file = in_state(f, "try/finished/sessions/aaaaaaaaaaaa/state/kept");
+    sqlite3 *db = eb_store_open_blocking(try_db, NULL);
+    g_assert_cmpint(
+        sqlite3_exec(db,
+                     "INSERT INTO session (id, project, agent, agent_session, state, started, last_activity)"
+                     " VALUES ('aaaaaaaaaaaa','p','a','acp-1','ended',1,1)",
+                     NULL, NULL, NULL),
+        ==, SQLITE_OK);
+    sqlite3_close(db);
+    g_autofree char *content = g_strnfill(256 * 1024, 'x');
+    eb_test_write_file(try_file, content);
+
+    g_autoptr(GPtrArray) planned = collect_classes(f, TRUE, 300 * 1024);
+    const EbGcClass *idle = planned->pdata[planned->len - 1];
+    g_assert_cmpstr(idle->name, ==, "idle");
+    g_assert_cmpuint(idle->before, ==, 3);
+    g_assert_cmpuint(idle->removed, ==, 0);
+    g_assert_nonnull(strstr(idle->note, "would go: try finished"));
+    g_assert_true(is_there(f, "try/finished/state.db"));
+
+    g_autoptr(GPtrArray) some = collect_classes(f, FALSE, 500 * 1024);
+    idle = some->pdata[some->len - 1];
+    g_assert_cmpuint(idle->removed, ==, 2);
+    g_assert_cmpuint(idle->bytes, >=, 500 * 1024);
+    g_assert_nonnull(strstr(idle->note, "session oldest000001"));
+    g_assert_false(is_there(f, "try/finished"));
+    g_assert_false(is_there(f, "sessions/oldest000001"));
+    g_assert_true(is_there(f, "sessions/older0000003/state/kept"));
+
+    g_autoptr(GPtrArray) all = collect_classes(f, FALSE, (guint64)1 << 40);
+    idle = all->pdata[all->len - 1];
+    g_assert_cmpuint(idle->removed, ==, 1);
+    g_assert_false(is_there(f, "sessions/older0000003"));
+    g_assert_true(is_there(f, "sessions/pinned000002/state/kept"));
+    g_assert_true(is_there(f, "sessions/recent000004/state/kept"));
+    /* its record stays, and says why its agent cannot go on */
+    EbSessionRecord *record = g_hash_table_lookup(f->manager->records, "oldest000001");
+    g_assert_nonnull(record);
+    g_assert_null(record->agent_session);
+    g_assert_cmpstr(record->end_reason, ==, "given up for space");
+    eb_session_fixture_turn(f, "live", "say y", NULL);
+    g_assert_cmpstr(f->stop_reason, ==, "end_turn");
+    /* unpinned it goes with the others; the pin outlives the service */
+    eb_session_fixture_close(f);
+    eb_session_fixture_open(f);
+    record = g_hash_table_lookup(f->manager->records, "pinned000002");
+    g_assert_true(record->pinned);
+    g_auto(EbTestResult) done = {0};
+    eb_session_manager_pin_async(f->manager, "pinned", FALSE, eb_test_result_ready, &done);
+    g_assert_true(eb_session_manager_pin_finish(f->manager, eb_test_result_wait(&done), NULL));
+    g_autoptr(GPtrArray) last = collect_classes(f, FALSE, (guint64)1 << 40);
+    g_assert_cmpuint(((const EbGcClass *)last->pdata[last->len - 1])->removed, ==, 1);
+    g_assert_false(is_there(f, "sessions/pinned000002"));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -252,5 +390,7 @@ main(int argc, char **argv)
     g_test_add_func("/gc/silent-backend", test_silent_backend);
     g_test_add_func("/gc/fifty", test_fifty);
     g_test_add_func("/gc/images", test_images);
+    g_test_add_func("/gc/pick", test_pick);
+    g_test_add_func("/gc/pressure", test_pressure);
     return g_test_run();
 }

@@ -212,6 +212,31 @@ test_file_systems(void)
     g_assert_cmpint(umount2(dir, MNT_DETACH), ==, 0);
 }
 
+/* One of before sessions could be pinned is brought up to date and keeps its rows; a second open changes nothing. */
+static void
+test_older(void)
+{
+    g_autofree char *dir = NULL;
+    g_autofree char *path = make(&dir, 3);
+    g_autoptr(GError) error = NULL;
+    sqlite3 *db = eb_store_open_blocking(path, &error);
+    g_assert_cmpint(
+        sqlite3_exec(db, "ALTER TABLE session DROP COLUMN pinned; PRAGMA user_version = 2", NULL, NULL, NULL), ==,
+        SQLITE_OK);
+    sqlite3_close(db);
+    for (guint i = 0; i < 2; i++) {
+        db = eb_store_open_blocking(path, &error);
+        g_assert_no_error(error);
+        sqlite3_stmt *row = eb_store_prepare(db, "SELECT count(*), sum(pinned) FROM session", &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(sqlite3_step(row), ==, SQLITE_ROW);
+        g_assert_cmpint(sqlite3_column_int(row, 0), ==, 3);
+        g_assert_cmpint(sqlite3_column_int(row, 1), ==, 0);
+        sqlite3_finalize(row);
+        sqlite3_close(db);
+    }
+}
+
 /* What is made anew is there whole or not at all. */
 static void
 test_fresh(void)
@@ -237,6 +262,7 @@ main(int argc, char **argv)
     g_test_add_func("/bad-database/cut-off", test_cut_off);
     g_test_add_func("/bad-database/garbage", test_garbage);
     g_test_add_func("/bad-database/newer", test_newer);
+    g_test_add_func("/bad-database/older", test_older);
     g_test_add_func("/bad-database/not-a-file", test_not_a_file);
     g_test_add_func("/bad-database/log-without-database", test_log_without_database);
     g_test_add_func("/bad-database/log-with-database", test_log_with_database);
