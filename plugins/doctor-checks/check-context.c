@@ -147,7 +147,7 @@ dc_get(EbHost *host, EbConfigSection *settings, const char *request, const char 
 }
 
 JsonNode *
-dc_get_guests(EbHost *host, EbConfigSection *settings, const char *recursion, EbCheckResult **skip)
+dc_get_guests(EbHost *host, EbConfigSection *settings, EbCheckResult **skip)
 {
     g_autofree char *project = dc_project(host, settings);
     g_autofree char *request = NULL;
@@ -161,7 +161,7 @@ dc_get_guests(EbHost *host, EbConfigSection *settings, const char *recursion, Eb
         return NULL;
     }
     request = dc_request("/1.0/instances%s", "", project);
-    full = g_strconcat(request, "&recursion=", recursion, NULL);
+    full = g_strconcat(request, "&recursion=1", NULL);
     body = get_body(host, settings, full, &error);
     node = body != NULL ? eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, &error) : NULL;
     if (eb_json_get_array(eb_json_node_object(node), "metadata") != NULL)

@@ -50,10 +50,9 @@ char *dc_request(const char *format, const char *name, const char *project);
 
 /**
  * dc_get_guests: (transfer full) (nullable): the answer to GET /1.0/instances of the project; its "metadata" is a list.
- * @recursion: "1": each guest's settings and devices; "2": its state too
  * @skip: (out): set when NULL is returned
  */
-JsonNode *dc_get_guests(EbHost *host, EbConfigSection *settings, const char *recursion, EbCheckResult **skip);
+JsonNode *dc_get_guests(EbHost *host, EbConfigSection *settings, EbCheckResult **skip);
 /** dc_has_device: has @guest a device of @type, its own or by a profile? */
 gboolean dc_has_device(JsonObject *guest, const char *type);
 /** dc_is_below: is @path the directory @top or below it? By their text alone. */

@@ -34,10 +34,10 @@ is_running(JsonObject *guest)
 
 /* @bad for the first guest with a fault. */
 static EbCheckResult *
-judge_all(EbHost *host, EbConfigSection *settings, const char *recursion, EbCheckStatus bad, Judge judge)
+judge_all(EbHost *host, EbConfigSection *settings, EbCheckStatus bad, Judge judge)
 {
     EbCheckResult *skip = NULL;
-    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, recursion, &skip);
+    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, &skip);
     JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
     guint n = list != NULL ? json_array_get_length(list) : 0;
 
@@ -70,14 +70,11 @@ parse_amount(const char *text)
 
 /* A guest that uses no memory at all is not counted: its cgroup lacks the controller, and no limit holds. */
 static char *
-judge_limits(JsonObject *guest, EbConfigSection *settings)
+judge_memory(JsonObject *guest, JsonObject *memory)
 {
-    JsonObject *memory = eb_json_get_object(eb_json_get_object(guest, "state"), "memory");
     guint64 limit = parse_amount(config_of(guest, "limits.memory"));
     gint64 usage = eb_json_get_int(memory, "usage", 0), total = eb_json_get_int(memory, "total", 0);
 
-    if (!is_running(guest) || memory == NULL)
-        return NULL;
     if (usage <= 0)
         return g_strdup("runs with its memory not counted, so no limit of it holds");
     if (limit > 0 && total > 0 && (guint64)total > limit)
@@ -86,10 +83,37 @@ judge_limits(JsonObject *guest, EbConfigSection *settings)
     return NULL;
 }
 
+/* Only of those that run: incusd mounts what it is asked about, and one that is being made would fail of that. */
 static EbCheckResult *
 check_limits(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    return judge_all(host, settings, "2", EB_CHECK_FAIL, judge_limits);
+    EbCheckResult *skip = NULL;
+    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, &skip);
+    JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
+    g_autofree char *project = dc_project(host, settings);
+    guint n = list != NULL ? json_array_get_length(list) : 0, asked = 0;
+
+    if (answer == NULL)
+        return skip;
+    for (guint i = 0; i < n && asked < MAX_ASKED && !g_cancellable_is_cancelled(cancellable); i++) {
+        JsonObject *guest = eb_json_array_object(list, i);
+        g_autofree char *request = NULL;
+        g_autoptr(JsonObject) state = NULL;
+        g_autofree char *fault = NULL;
+
+        if (!is_running(guest))
+            continue;
+        asked++;
+        request = dc_request("/1.0/instances/%s/state", name_of(guest), project);
+        state = dc_get(host, settings, request, NULL, &skip);
+        if (state == NULL)
+            g_clear_pointer(&skip, eb_check_result_free); /* it may have ended meanwhile */
+        else if (g_strcmp0(eb_json_get_string(state, "status"), "Running") == 0)
+            fault = judge_memory(guest, eb_json_get_object(state, "memory"));
+        if (fault != NULL)
+            return eb_check_result_new(EB_CHECK_FAIL, "guest %s %s", name_of(guest), fault);
+    }
+    return eb_check_result_new(EB_CHECK_OK, "%u guests run", asked);
 }
 
 /* --- what a guest could do on btrfs --- */
@@ -119,7 +143,7 @@ check_subvolumes(EbHost *host, EbConfigSection *settings, GCancellable *cancella
         return skip;
     if (g_strcmp0(eb_json_get_string(pool, "driver"), "btrfs") != 0)
         return eb_check_result_new(EB_CHECK_OK, "pool %s is no btrfs", name);
-    return judge_all(host, settings, "1", EB_CHECK_DEGRADED, judge_subvolumes);
+    return judge_all(host, settings, EB_CHECK_DEGRADED, judge_subvolumes);
 }
 
 /* --- devices --- */
@@ -169,7 +193,7 @@ judge_sockets(JsonObject *guest, EbConfigSection *settings)
 static EbCheckResult *
 check_sockets(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    return judge_all(host, settings, "1", EB_CHECK_FAIL, judge_sockets);
+    return judge_all(host, settings, EB_CHECK_FAIL, judge_sockets);
 }
 
 /* An init puts file systems of its own over these. */
@@ -194,7 +218,7 @@ judge_targets(JsonObject *guest, EbConfigSection *settings)
 static EbCheckResult *
 check_targets(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    return judge_all(host, settings, "1", EB_CHECK_FAIL, judge_targets);
+    return judge_all(host, settings, EB_CHECK_FAIL, judge_targets);
 }
 
 /* --- settings --- */
@@ -213,7 +237,7 @@ judge_autostart(JsonObject *guest, EbConfigSection *settings)
 static EbCheckResult *
 check_autostart(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    return judge_all(host, settings, "1", EB_CHECK_DEGRADED, judge_autostart);
+    return judge_all(host, settings, EB_CHECK_DEGRADED, judge_autostart);
 }
 
 static char *
@@ -226,7 +250,7 @@ judge_guest_api(JsonObject *guest, EbConfigSection *settings)
 static EbCheckResult *
 check_guest_api(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    return judge_all(host, settings, "1", EB_CHECK_DEGRADED, judge_guest_api);
+    return judge_all(host, settings, EB_CHECK_DEGRADED, judge_guest_api);
 }
 
 /* --- id ranges --- */
@@ -242,7 +266,7 @@ check_ranges_in_use(EbHost *host, EbConfigSection *settings, GCancellable *cance
 
     if (text == NULL)
         return eb_check_result_new(EB_CHECK_SKIPPED, "/etc/subuid cannot be read");
-    answer = dc_get_guests(host, settings, "1", &skip);
+    answer = dc_get_guests(host, settings, &skip);
     if (answer == NULL)
         return skip;
     list = eb_json_get_array(eb_json_node_object(answer), "metadata");
@@ -268,7 +292,7 @@ static EbCheckResult *
 check_templates(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     EbCheckResult *skip = NULL;
-    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, "1", &skip);
+    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, &skip);
     JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
     g_autofree char *project = dc_project(host, settings);
     guint n = list != NULL ? json_array_get_length(list) : 0, asked = 0;

@@ -268,7 +268,7 @@ check_monitors(EbHost *host, EbConfigSection *settings, GCancellable *cancellabl
     if (project == NULL)
         return eb_check_result_new(EB_CHECK_SKIPPED, "the account does not exist, so its project cannot be named");
     before = list_monitors(host, settings, project);
-    answer = dc_get_guests(host, settings, "1", &skip);
+    answer = dc_get_guests(host, settings, &skip);
     if (answer == NULL)
         return skip;
     /* One that is being removed right now is gone from the list before its monitor has ended. */
@@ -298,7 +298,7 @@ check_forward(EbHost *host, EbConfigSection *settings, GCancellable *cancellable
         return eb_check_result_new(EB_CHECK_SKIPPED, "the rules cannot be read: no iptables, or not root");
     if (strstr(rules, "-P FORWARD DROP") == NULL)
         return eb_check_result_new(EB_CHECK_OK, "forwarding is not dropped");
-    answer = dc_get_guests(host, settings, "1", &skip);
+    answer = dc_get_guests(host, settings, &skip);
     if (answer == NULL)
         return skip;
     list = eb_json_get_array(eb_json_node_object(answer), "metadata");

@@ -183,7 +183,7 @@ static EbCheckResult *
 check_guests(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
     EbCheckResult *skip = NULL;
-    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, "1", &skip);
+    g_autoptr(JsonNode) answer = dc_get_guests(host, settings, &skip);
     JsonArray *list = eb_json_get_array(eb_json_node_object(answer), "metadata");
 
     if (list == NULL)

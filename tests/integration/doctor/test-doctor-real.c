@@ -491,7 +491,7 @@ test_guests(void)
     /* E-68, E-47, E-60: running */
     g_free(eb_test_incusd_cli(incusd, "start", "plain", "--project", "default", NULL));
     expect("E-68", EB_CHECK_DEGRADED, "plain would be started", IN_DEFAULT);
-    expect("E-47", EB_CHECK_OK, "1 guests", IN_DEFAULT);
+    expect("E-47", EB_CHECK_OK, "1 guests run", IN_DEFAULT);
     expect("E-60", EB_CHECK_OK, "1 guests", IN_DEFAULT);
     expect_in_child(subuid_is, (gpointer) "root:5000000:655360\n", "E-60", EB_CHECK_FAIL, "plain has ids from",
                     IN_DEFAULT);
@@ -527,18 +527,19 @@ static void
 test_templates(void)
 {
     static const char TEMPLATES[] = "{\"architecture\":\"x86_64\",\"creation_date\":1,\"templates\":{\"/etc/x\":"
-                                    "{\"when\":[\"start\"],\"create_only\":false,\"template\":\"x.tpl\"}}}";
+                                    "{\"when\":[\"create\"],\"create_only\":false,\"template\":\"x.tpl\"}}}";
     g_autoptr(EbProvisionClient) client = eb_provision_client_new(incusd->socket);
     g_autoptr(JsonNode) answer = NULL;
     g_autoptr(GError) error = NULL;
 
     make_guest("drawn", "security.guestapi=false", "boot.autostart=false");
-    expect("E-64", EB_CHECK_OK, "1 guests", IN_DEFAULT);
+    g_free(eb_test_incusd_cli(incusd, "start", "drawn", "--project", "default", NULL));
+    expect("E-64", EB_CHECK_OK, "1 ", IN_DEFAULT);
     answer = eb_provision_client_call(client, "PUT", "/1.0/instances/drawn/metadata",
                                       eb_json_parse(TEMPLATES, strlen(TEMPLATES), NULL, NULL), 10000, &error);
     g_assert_no_error(error);
     expect("E-64", EB_CHECK_FAIL, "drawn was made from an image with templates", IN_DEFAULT);
-    g_free(eb_test_incusd_cli(incusd, "delete", "drawn", "--project", "default", NULL));
+    g_free(eb_test_incusd_cli(incusd, "delete", "--force", "drawn", "--project", "default", NULL));
 }
 
 /* E-67: a process that calls itself the monitor of a guest that is not there, and ends. */
