@@ -318,6 +318,29 @@ test_ids(void)
     g_assert_null(eb_json_get_string(row(&world, "E-01"), "status"));
 }
 
+/* What the service asks every minute: ours alone, and each says so of itself. */
+static void
+test_watch(void)
+{
+    const char *const names[] = {"zoo-good", NULL};
+    g_auto(World) world = {0};
+    JsonArray *checks;
+
+    world_init(&world, names);
+    world_run(&world, "doctor", "--watch", NULL);
+    checks = eb_json_get_array(eb_json_node_object(world.node), "checks");
+    g_assert_cmpuint(json_array_get_length(checks), >=, 5);
+    for (guint i = 0; i < json_array_get_length(checks); i++) {
+        JsonObject *object = eb_json_array_object(checks, i);
+        g_assert_true(eb_json_get_bool(object, "watch", FALSE));
+        g_assert_cmpstr(eb_json_get_string(object, "plugin"), ==, "doctor-checks");
+    }
+    world_run(&world, "doctor", "--check", "x-zoo-good", "--check", "E-06", NULL);
+    g_assert_false(eb_json_get_bool(row(&world, "x-zoo-good"), "watch", TRUE));
+    g_assert_cmpstr(eb_json_get_string(row(&world, "x-zoo-good"), "hold"), ==, "degraded");
+    g_assert_cmpstr(eb_json_get_string(row(&world, "E-06"), "hold"), ==, "fail");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -330,5 +353,6 @@ main(int argc, char **argv)
     g_test_add_func("/zoo-doctor/taken", test_taken);
     g_test_add_func("/zoo-doctor/own-missing", test_own_missing);
     g_test_add_func("/zoo-doctor/ids", test_ids);
+    g_test_add_func("/zoo-doctor/watch", test_watch);
     return g_test_run();
 }
