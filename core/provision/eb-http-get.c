@@ -28,18 +28,48 @@ typedef struct {
     gpointer user_data;
 } Exchange;
 
-EbHttpGet *
-eb_http_get_new(const char *ca_file, const EbHttpLimits *limits, GCancellable *cancellable, GError **error)
+/* A proxy for https alone: what is on loopback is spoken to directly. */
+static GProxyResolver *
+make_resolver(const char *proxy, const char *no_proxy)
 {
-    g_autoptr(GTlsDatabase) trusted = NULL;
+    g_auto(GStrv) hosts = g_strsplit(no_proxy != NULL ? no_proxy : "", ",", -1);
+    g_autoptr(GStrvBuilder) direct = g_strv_builder_new();
 
-    if (ca_file != NULL) {
-        trusted = g_tls_file_database_new(ca_file, error);
-        if (trusted == NULL) {
-            eb_error_convert(error, "pins.ca-file", ca_file);
-            return NULL;
-        }
+    for (char **host = hosts; *host != NULL; host++)
+        if (*g_strstrip(*host) != '\0')
+            g_strv_builder_add(direct, *host);
+    g_auto(GStrv) ignored = g_strv_builder_end(direct);
+    GProxyResolver *resolver = g_simple_proxy_resolver_new(NULL, ignored);
+    g_simple_proxy_resolver_set_uri_proxy(G_SIMPLE_PROXY_RESOLVER(resolver), "https", proxy);
+    return resolver;
+}
+
+static gboolean
+check_proxy(const char *proxy, GError **error)
+{
+    g_autoptr(GUri) uri = g_uri_parse(proxy, G_URI_FLAGS_HAS_PASSWORD, NULL);
+
+    if (uri != NULL && g_uri_get_host(uri) != NULL && *g_uri_get_host(uri) != '\0')
+        return TRUE;
+    /* Not named: it may hold a password. */
+    eb_set_error(error, EB_ERROR_CONFIG, "pins.proxy", "the proxy is no URL (see: npm config get https-proxy)");
+    return FALSE;
+}
+
+EbHttpGet *
+eb_http_get_new(const EbHttpRoute *route, const EbHttpLimits *limits, GCancellable *cancellable, GError **error)
+{
+    const char *ca_file = route != NULL ? route->ca_file : NULL;
+    const char *proxy = route != NULL ? route->proxy : NULL;
+    g_autoptr(GTlsDatabase) trusted = ca_file != NULL ? g_tls_file_database_new(ca_file, error) : NULL;
+    g_autoptr(GProxyResolver) resolver = NULL;
+
+    if (ca_file != NULL && trusted == NULL) {
+        eb_error_convert(error, "pins.ca-file", ca_file);
+        return NULL;
     }
+    if (proxy != NULL && !check_proxy(proxy, error))
+        return NULL;
     EbHttpGet *self = g_new0(EbHttpGet, 1);
     self->limits = *limits;
     self->cancellable = cancellable != NULL ? g_object_ref(cancellable) : NULL;
@@ -48,6 +78,10 @@ eb_http_get_new(const char *ca_file, const EbHttpLimits *limits, GCancellable *c
     soup_session_remove_feature_by_type(self->session, SOUP_TYPE_CONTENT_DECODER);
     if (trusted != NULL)
         soup_session_set_tls_database(self->session, trusted);
+    if (proxy != NULL) {
+        resolver = make_resolver(proxy, route->no_proxy);
+        soup_session_set_proxy_resolver(self->session, resolver);
+    }
     return self;
 }
 
@@ -91,6 +125,9 @@ convert_error(Exchange *exchange, GError **error)
     } else if (g_error_matches(problem, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)) {
         eb_set_error(error, EB_ERROR_TIMEOUT, "pins.stalled", "%s: nothing came for %u s", exchange->url,
                      exchange->get->limits.idle_s);
+    } else if (g_error_matches(problem, G_TLS_ERROR, G_TLS_ERROR_BAD_CERTIFICATE)) {
+        eb_set_error(error, EB_ERROR_INTEGRITY, "pins.certificate", "%s: its certificate is not trusted here: %s",
+                     exchange->url, problem->message);
     } else {
         GError *converted =
             eb_error_new(EB_ERROR_UNAVAILABLE, "pins.unreachable", "%s: %s", exchange->url, problem->message);

@@ -32,11 +32,16 @@ extern const EbHttpLimits EB_HTTP_LIMITS_FILE;
  */
 typedef gboolean (*EbHttpWrite)(const void *data, gsize length, gpointer user_data, GError **error);
 
-/**
- * eb_http_get_new: to be used in the calling thread alone.
- * @ca_file: (nullable): certificates to trust instead of the system's
- */
-EbHttpGet *eb_http_get_new(const char *ca_file, const EbHttpLimits *limits, GCancellable *cancellable, GError **error);
+/** EbHttpRoute: how the net is reached, where that is not the system's own setting; all (nullable). */
+typedef struct {
+    const char *ca_file;  /* certificates to trust instead of the system's */
+    const char *proxy;    /* URL of a proxy for https */
+    const char *no_proxy; /* hosts reached without it, "a,b" */
+} EbHttpRoute;
+
+/** eb_http_get_new: to be used in the calling thread alone. @route: (nullable) */
+EbHttpGet *eb_http_get_new(const EbHttpRoute *route, const EbHttpLimits *limits, GCancellable *cancellable,
+                           GError **error);
 void eb_http_get_free(EbHttpGet *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbHttpGet, eb_http_get_free)
 
@@ -52,7 +57,7 @@ gboolean eb_http_get_may_retry(EbHttpGet *self, const GError *problem, guint *tr
  *   too much
  *
  * Returns: FALSE with EB_ERROR_UNAVAILABLE and a retry mark when trying again may help; _NOT_FOUND, _UNAUTHENTICATED,
- *   _QUOTA (too long), _DENIED (a redirect that is not followed), _TIMEOUT, _CANCELLED. The message names the URL.
+ *   _INTEGRITY (a certificate that is not trusted), _QUOTA (too long), _DENIED (a redirect that is not followed), _TIMEOUT, _CANCELLED. The message names the URL.
  */
 gboolean eb_http_get_stream(EbHttpGet *self, const char *url, guint64 max_bytes, EbHttpWrite write, gpointer user_data,
                             GError **error);

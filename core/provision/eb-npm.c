@@ -138,6 +138,8 @@ eb_npm_registry_free(EbNpmRegistry *self)
 {
     g_free(self->url);
     g_free(self->ca_file);
+    g_free(self->proxy);
+    g_free(self->no_proxy);
     g_hash_table_unref(self->scopes);
     g_free(self);
 }
@@ -172,9 +174,13 @@ eb_npm_registry_parse(const char *output, GError **error)
         g_strstrip(*line);
         if (*value == '\0' || strcmp(value, "undefined") == 0 || strcmp(value, "null") == 0)
             continue;
-        if (strcmp(*line, "cafile") == 0) {
-            g_free(self->ca_file);
-            self->ca_file = g_strdup(value);
+        char **plain = strcmp(*line, "cafile") == 0        ? &self->ca_file
+                       : strcmp(*line, "https-proxy") == 0 ? &self->proxy
+                       : strcmp(*line, "noproxy") == 0     ? &self->no_proxy
+                                                           : NULL;
+        if (plain != NULL) {
+            g_free(*plain);
+            *plain = g_strdup(value);
             continue;
         }
         gboolean scoped = **line == '@' && g_str_has_suffix(*line, ":registry");
@@ -207,6 +213,8 @@ eb_npm_registry_read(const char *const *scopes, GCancellable *cancellable, GErro
     g_ptr_array_add(words, g_strdup("--no-update-notifier"));
     g_ptr_array_add(words, g_strdup("registry"));
     g_ptr_array_add(words, g_strdup("cafile"));
+    g_ptr_array_add(words, g_strdup("https-proxy"));
+    g_ptr_array_add(words, g_strdup("noproxy"));
     for (gsize i = 0; scopes[i] != NULL; i++)
         g_ptr_array_add(words, g_strconcat(scopes[i], ":registry", NULL));
     g_ptr_array_add(words, NULL);

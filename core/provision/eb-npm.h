@@ -26,6 +26,8 @@ typedef struct {
     char *url;          /* ends with "/" */
     GHashTable *scopes; /* (element-type utf8 utf8): "@scope" -> URL, where it has one of its own */
     char *ca_file;      /* (nullable) */
+    char *proxy;        /* (nullable): URL; may hold a password */
+    char *no_proxy;     /* (nullable): hosts reached without it, "a,b" */
 } EbNpmRegistry;
 
 /**

@@ -22,7 +22,7 @@ struct _EbPinFetch {
     EbPinProgress progress;    /* (nullable) */
     gpointer progress_data;
     EbHttpGet *http;     /* (owned) (nullable): for archives; made on first use, in the thread that uses it */
-    EbHttpGet *npm_http; /* (owned) (nullable): for packages: npm may trust certificates of its own */
+    EbHttpGet *npm_http; /* (owned) (nullable): for packages: npm may have a route of its own */
 };
 
 EbPinFetch *
@@ -180,8 +180,9 @@ eb_pin_fetch_packages(EbPinFetch *self, GPtrArray *packages, EbPinFetched *fetch
     g_autoptr(EbNpmRegistry) registry = eb_npm_registry_read((const char *const *)scopes, self->cancellable, error);
     if (registry == NULL)
         return FALSE;
+    const EbHttpRoute route = {.ca_file = registry->ca_file, .proxy = registry->proxy, .no_proxy = registry->no_proxy};
     if (self->npm_http == NULL)
-        self->npm_http = eb_http_get_new(registry->ca_file, &self->limits, self->cancellable, error);
+        self->npm_http = eb_http_get_new(&route, &self->limits, self->cancellable, error);
     for (guint i = 0; self->npm_http != NULL && i < missing->len; i++) {
         if (!fetch_package(self, registry, g_ptr_array_index(missing, i), &fetched->bytes, error))
             return FALSE;

@@ -189,6 +189,10 @@ test_kinds_refused(void)
         {ARCHIVE "sha512=\"00\"\n", "one of sha256 and sha512"},
         {NPM ARCHIVE, "there is a [npm.a] already"},
         {"[archive.a]\nversion=\"1\"\nurls=[]\nsha256=\"" SHA256_ABC "\"\nmax_size=1\n", "1 to 8 places"},
+        {"[archive.a]\nversion=\"1\"\nurls=[\"https://a.invalid/1\",\"https://a.invalid/2\",\"https://a.invalid/3\","
+         "\"https://a.invalid/4\",\"https://a.invalid/5\",\"https://a.invalid/6\",\"https://a.invalid/7\","
+         "\"https://a.invalid/8\",\"https://a.invalid/9\"]\nsha256=\"" SHA256_ABC "\"\nmax_size=1\n",
+         "1 to 8 places"},
         {"[archive.a]\nversion=\"1\"\nurls=[\"http://a.invalid/\"]\nsha256=\"" SHA256_ABC "\"\nmax_size=1\n",
          "https:// is needed"},
         {"[archive.a]\nversion=\"1\"\nurls=[\"https://u:p@a.invalid/\"]\nsha256=\"" SHA256_ABC "\"\nmax_size=1\n",

@@ -229,6 +229,55 @@ def interrupted(world):
     ended(world, signal.SIGINT, 1)
 
 
+def over_https(world, name):
+    """The same packages from an https registry called @name, whose certificate npm alone trusts."""
+    run = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+           "-subj", "/CN=test", "-addext", f"subjectAltName={'IP' if name[0].isdigit() else 'DNS'}:{name}", "-keyout",
+           "tls.key", "-out", "tls.pem"]
+    subprocess.run(run, cwd=world.dir, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = registry.Server((world.dir / "tls.pem", world.dir / "tls.key"), name)
+    server.packages, server.files = world.server.packages, world.server.files
+    world.environment["npm_config_registry"] = server.url + "/"
+    return server
+
+
+def trusted_certificate(world):
+    server = over_https(world, "127.0.0.1")
+    try:
+        _, errors = world.states("fetch", "tool", code=1)
+        assert "its certificate is not trusted here" in errors and not server.requests, errors
+        world.environment["npm_config_cafile"] = str(world.dir / "tls.pem")
+        states, _ = world.states("fetch", "tool")
+        assert states["tool"]["state"] == "fetched" and len(server.requests) == 2 and not server.refused, states
+    finally:
+        server.stop()
+
+
+def through_a_proxy(world):
+    server = over_https(world, "registry.invalid")
+    proxy = registry.Proxy(server)
+    try:
+        world.environment["npm_config_cafile"] = str(world.dir / "tls.pem")
+        world.environment["npm_config_https_proxy"] = proxy.url
+        states, _ = world.states("fetch", "tool")
+        assert states["tool"]["state"] == "fetched" and not server.refused, states
+        assert set(proxy.asked) == {server.authority}, proxy.asked
+        world.environment["npm_config_https_proxy"] = "http://"
+        shutil.rmtree(world.cache)
+        _, errors = world.states("fetch", "tool", code=1)
+        assert "proxy" in errors, errors
+    finally:
+        proxy.stop()
+        server.stop()
+
+
+def long_page(world):
+    """A page of releases longer than is read."""
+    world.server.files["/releases"] = (b"x" * (1024 * 1024 + 1), "text/html")
+    _, errors = world.run("update", code=1)
+    assert "longer than the 1048576 bytes" in errors, errors
+
+
 def nothing_newer(world):
     before = snapshot(world.tree)
     out, _ = world.run("update")
@@ -336,6 +385,9 @@ TESTS = [
     ("killed in the middle of a file", killed),
     ("interrupted in the middle of a file", interrupted),
     ("a registry that is not https", refused_registry),
+    ("a certificate that npm trusts, and one that nobody does", trusted_certificate),
+    ("through npm's proxy", through_a_proxy),
+    ("a page of releases that is too long", long_page),
     ("upkeep removes what is no longer pinned", upkeep),
     ("nothing newer", nothing_newer),
     ("newer, but only planned", planned),
@@ -348,7 +400,7 @@ TESTS = [
 
 
 def missing():
-    for program in ("npm", "minisign"):
+    for program in ("npm", "minisign", "openssl"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
     return None

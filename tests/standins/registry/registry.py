@@ -9,6 +9,8 @@ import hashlib
 import http.server
 import io
 import json
+import socket
+import ssl
 import tarfile
 import threading
 import time
@@ -56,7 +58,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         owner.requests.append(path)
         if self.headers.get("Authorization") or self.headers.get("Cookie"):
             return self.refuse(400, "a credential was sent")
-        if self.headers.get("Host") != f"127.0.0.1:{owner.port}":
+        if self.headers.get("Host") != owner.authority:
             return self.refuse(421, "another host was meant")
         how = owner.broken.get(path)
         if how is not None:
@@ -105,8 +107,59 @@ def held(event, started):
     return how
 
 
+class Proxy:
+    """A proxy that tunnels what CONNECT names to one server, whatever the name: the test's host does not exist."""
+
+    def __init__(self, server):
+        self.asked = []
+        self.target = ("127.0.0.1", server.port)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.tunnel, args=(client,), daemon=True).start()
+
+    def tunnel(self, client):
+        head = b""
+        while b"\r\n\r\n" not in head and len(head) < 8192:
+            more = client.recv(4096)
+            if not more:
+                return
+            head += more
+        words = head.split(b" ")
+        self.asked.append(words[1].decode())
+        if words[0] != b"CONNECT":
+            client.sendall(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n")
+            return
+        there = socket.create_connection(self.target)
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        back = threading.Thread(target=pump, args=(there, client), daemon=True)
+        back.start()
+        pump(client, there)
+        back.join()
+
+    def stop(self):
+        self.socket.close()
+
+
+def pump(source, sink):
+    try:
+        while chunk := source.recv(65536):
+            sink.sendall(chunk)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
 class Server:
-    def __init__(self):
+    def __init__(self, certificate=None, name="127.0.0.1"):
+        """@certificate: (file with certificate, file with key) to speak https; @name: host it is asked as."""
         self.packages = {}  # name -> {"tags": {}, "versions": {version: {"archive": bytes, "dependencies": {}}}}
         self.files = {}     # path -> (bytes, content type)
         self.broken = {}    # path -> function
@@ -117,7 +170,12 @@ class Server:
         self.http.handle_error = lambda *_: None  # a client that was ended in the middle
         self.http.owner = self
         self.port = self.http.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.authority = f"{name}:{self.port}"
+        self.url = f"{'https' if certificate else 'http'}://{self.authority}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):

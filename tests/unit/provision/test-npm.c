@@ -14,13 +14,16 @@ static void
 test_registry(void)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(EbNpmRegistry) registry = eb_npm_registry_parse(
-        "registry=https://mirror.invalid/npm\ncafile=/etc/ca.pem\n@own:registry=https://own.invalid/\n"
-        "@none:registry=undefined\n",
-        &error);
+    g_autoptr(EbNpmRegistry) registry =
+        eb_npm_registry_parse("registry=https://mirror.invalid/npm\ncafile=/etc/ca.pem\nhttps-proxy=http://"
+                              "p.invalid:3128/\nnoproxy=\n@own:registry=https://own.invalid/\n"
+                              "@none:registry=undefined\n",
+                              &error);
 
     g_assert_no_error(error);
     g_assert_cmpstr(registry->ca_file, ==, "/etc/ca.pem");
+    g_assert_cmpstr(registry->proxy, ==, "http://p.invalid:3128/");
+    g_assert_null(registry->no_proxy);
     g_autofree char *plain = eb_npm_registry_archive_url(registry, "a", "1.0.0");
     g_autofree char *scoped = eb_npm_registry_archive_url(registry, "@none/b", "1.0.0");
     g_autofree char *own = eb_npm_registry_archive_url(registry, "@own/b", "2.0.0-rc.1");
