@@ -4,7 +4,9 @@
 
 #include <glib-unix.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define START_MS 15000
 
@@ -140,6 +142,17 @@ wait_done(const gboolean *done, gpointer user_data)
     }
 }
 
+/* Everything but a plain yes is a no. */
+static gboolean
+confirm(const char *question, gpointer user_data)
+{
+    char answer[16] = "";
+
+    g_printerr("%s. Install them? [y/N] ", question);
+    return fgets(answer, sizeof answer, stdin) != NULL &&
+           (g_ascii_strcasecmp(g_strstrip(answer), "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0);
+}
+
 int
 eb_cmd_setup(EbCli *cli, int argc, char **argv)
 {
@@ -154,7 +167,9 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
                               .env_file = eb_cli_args_value(args, "env"),
                               .plan = eb_cli_args_flag(args, "plan"),
                               .remove_data = eb_cli_args_flag(args, "yes-data"),
+                              .kernel_modules = eb_cli_args_flag(args, "yes-kernel-modules"),
                               .open_backend = open_backend,
+                              .confirm = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 ? confirm : NULL,
                               .wait = wait_done,
                               .backend_data = &caller,
                               .cancellable = cancellable};

@@ -31,6 +31,7 @@ static const EbCliOption setup_options[] = {
     {"creds", 0, "FILE", FALSE, "creds.env with the credentials to keep"},
     {"env", 0, "FILE", FALSE, "errand-box.env with the settings"},
     {"plan", 0, NULL, FALSE, "print every change and make none"},
+    {"yes-kernel-modules", 0, NULL, FALSE, "install packages that change the kernel without asking"},
     {"undo", 0, NULL, FALSE, "take back what setup made, except what others use now"},
     {"yes-data", 0, NULL, FALSE, "undo: sessions, projects and credentials too, for good"},
     {"stop-daemons", 0, NULL, FALSE, "end the container daemons that setup started where no supervisor runs"},

@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_OUTPUT (64 * 1024)
+/* What apt says of five hundred packages. */
+#define MAX_OUTPUT (512 * 1024)
 
 /* An operator's PATH may lead through directories that others write. /command is where container images keep s6. */
 static const char *const DIRECTORIES[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
@@ -70,7 +71,7 @@ reap(pid_t pid, int pidfd, gint64 until, int *status)
 }
 
 static pid_t
-start(const char *path, const char *const *argv, int out)
+start(const char *path, const char *const *argv, const char *const *environment, gboolean apart, int out)
 {
     pid_t pid = fork();
 
@@ -82,7 +83,12 @@ start(const char *path, const char *const *argv, int out)
     dup2(out, 1);
     dup2(out, 2);
     close_range(3, ~0U, 0);
-    execve(path, (char *const *)argv, (char *const *)ENVIRONMENT);
+    if (apart)
+        setsid();
+    /* The directory we were called from may be gone. */
+    if (chdir("/") < 0)
+        _exit(126);
+    execve(path, (char *const *)argv, (char *const *)environment);
     _exit(127);
 }
 
@@ -118,7 +124,7 @@ eb_run(const char *const *argv, guint deadline_ms, char **output, GError **error
         eb_set_error(error, EB_ERROR_FAILED, "provision.program", "no pipe: %s", g_strerror(errno));
         return FALSE;
     }
-    pid = start(path, argv, pipe_fds[1]);
+    pid = start(path, argv, ENVIRONMENT, FALSE, pipe_fds[1]);
     close(pipe_fds[1]);
     if (pid < 0) {
         close(pipe_fds[0]);
@@ -144,4 +150,62 @@ eb_run(const char *const *argv, guint deadline_ms, char **output, GError **error
     if (output != NULL)
         *output = g_string_free(g_steal_pointer(&text), FALSE);
     return TRUE;
+}
+
+/* The end of a file: what matters of a failure. */
+static char *
+read_tail(const char *path)
+{
+    char text[4096];
+    gssize n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0) {
+        off_t size = lseek(fd, 0, SEEK_END);
+        n = pread(fd, text, sizeof text, size > (off_t)sizeof text ? size - (off_t)sizeof text : 0);
+        close(fd);
+    }
+    return n > 0 ? g_strndup(text, (gsize)n) : g_strdup("");
+}
+
+gboolean
+eb_run_logged(const char *const *argv, const char *const *environment, const char *log_file, guint deadline_ms,
+              GError **error)
+{
+    g_autofree char *path = eb_run_find(argv[0]);
+    gint64 until = g_get_monotonic_time() + (gint64)deadline_ms * 1000;
+    int log = open(log_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    int status = 0, pidfd;
+    pid_t pid = -1;
+
+    if (path == NULL)
+        eb_set_error(error, EB_ERROR_NOT_FOUND, "provision.program", "the program %s is not installed", argv[0]);
+    else if (log < 0)
+        eb_set_error(error, EB_ERROR_FAILED, "provision.program", "%s: %s", log_file, g_strerror(errno));
+    else if ((pid = start(path, argv, environment != NULL ? environment : ENVIRONMENT, TRUE, log)) < 0)
+        eb_set_error(error, EB_ERROR_FAILED, "provision.program", "no process for %s: %s", argv[0], g_strerror(errno));
+    if (log >= 0)
+        close(log);
+    if (pid < 0)
+        return FALSE;
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (!reap(pid, pidfd, until, &status)) {
+        syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
+        if (!reap(pid, pidfd, g_get_monotonic_time() + 10 * G_USEC_PER_SEC, &status)) {
+            syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+            waitpid(pid, &status, 0);
+        }
+        close(pidfd);
+        eb_set_error(error, EB_ERROR_TIMEOUT, "provision.program", "%s took longer than %u s (see %s)", argv[0],
+                     deadline_ms / 1000, log_file);
+        return FALSE;
+    }
+    close(pidfd);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return TRUE;
+    g_autofree char *tail = read_tail(log_file);
+    g_autoptr(GError) failure = NULL;
+    set_exit_error(argv[0], status, tail, &failure);
+    eb_set_error(error, EB_ERROR_FAILED, "provision.program", "%s (see %s)", failure->message, log_file);
+    return FALSE;
 }

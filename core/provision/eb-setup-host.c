@@ -100,42 +100,55 @@ find_user_of_range(const char *line)
     return 0;
 }
 
-static EbUndone
-undo_range(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
+/* The file without one line, or no file when there was none and nothing else is in it. */
+static gboolean
+write_ranges(const char *file, const char *rest, gboolean keep, const struct stat *info, GError **error)
 {
-    g_autofree char *file = g_strndup(entry->name, strcspn(entry->name, " "));
+    if (*rest == '\0' && !keep) {
+        if (unlink(file) == 0)
+            return TRUE;
+    } else if (!g_file_set_contents_full(file, rest, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error)) {
+        eb_error_convert(error, "provision.ranges", NULL);
+        return FALSE;
+    } else if (chown(file, info->st_uid, info->st_gid) == 0 && chmod(file, info->st_mode & 07777) == 0) {
+        return TRUE;
+    }
+    eb_set_error(error, EB_ERROR_FAILED, "provision.ranges", "%s: %s", file, g_strerror(errno));
+    return FALSE;
+}
+
+EbUndone
+eb_setup_remove_range(EbSetup *self, const char *file, const char *line, gboolean keep_file, EbFindings *findings,
+                      GError **error)
+{
     g_autofree char *text = NULL;
     g_autofree char *rest = NULL;
     pid_t user = 0;
     struct stat info;
 
-    if (entry->made == NULL || lstat(file, &info) < 0 || !S_ISREG(info.st_mode) ||
-        !g_file_get_contents(file, &text, NULL, NULL))
+    if (lstat(file, &info) < 0 || !S_ISREG(info.st_mode) || !g_file_get_contents(file, &text, NULL, NULL))
         return EB_UNDO_DONE;
-    rest = eb_id_ranges_without(text, entry->made);
+    rest = eb_id_ranges_without(text, line);
     if (rest == NULL)
         return EB_UNDO_DONE;
     if (!self->options.plan)
-        user = find_user_of_range(entry->made);
+        user = find_user_of_range(line);
     if (user > 0) {
-        eb_findings_note(findings, "left %s in %s: process %d uses it", entry->made, file, (int)user);
+        eb_findings_note(findings, "left %s in %s: process %d uses it", line, file, (int)user);
         return EB_UNDO_KEPT;
     }
-    eb_findings_change(findings, "%s %s from %s", self->options.plan ? "remove" : "removed", entry->made, file);
-    if (self->options.plan)
+    eb_findings_change(findings, "%s %s from %s", self->options.plan ? "remove" : "removed", line, file);
+    return self->options.plan || write_ranges(file, rest, keep_file, &info, error) ? EB_UNDO_DONE : EB_UNDO_FAILED;
+}
+
+static EbUndone
+undo_range(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
+{
+    g_autofree char *file = g_strndup(entry->name, strcspn(entry->name, " "));
+
+    if (entry->made == NULL)
         return EB_UNDO_DONE;
-    if (*rest == '\0' && entry->before == NULL) {
-        if (unlink(file) == 0)
-            return EB_UNDO_DONE;
-    } else if (g_file_set_contents_full(file, rest, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error)) {
-        if (chown(file, info.st_uid, info.st_gid) == 0 && chmod(file, info.st_mode & 07777) == 0)
-            return EB_UNDO_DONE;
-    } else {
-        eb_error_convert(error, "provision.ranges", NULL);
-        return EB_UNDO_FAILED;
-    }
-    eb_set_error(error, EB_ERROR_FAILED, "provision.ranges", "%s: %s", file, g_strerror(errno));
-    return EB_UNDO_FAILED;
+    return eb_setup_remove_range(self, file, entry->made, entry->before != NULL, findings, error);
 }
 
 const EbSetupStep eb_setup_step_ranges = {

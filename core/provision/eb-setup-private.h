@@ -135,6 +135,10 @@ char *eb_setup_find_others(EbSetup *self);
 /** eb_setup_want_restart: a daemon that runs now has to be restarted, by this run or a later one: it read the id ranges
  *  when it started. */
 gboolean eb_setup_want_restart(EbSetup *self, GError **error);
+/** eb_setup_remove_range: takes @line out of a subuid(5) file, unless a process lives in its ids. @keep_file: also when
+ *  nothing is left in it. */
+EbUndone eb_setup_remove_range(EbSetup *self, const char *file, const char *line, gboolean keep_file,
+                               EbFindings *findings, GError **error);
 /** eb_setup_will_remove: a plan alone: --undo would remove the directory @path of the account. */
 gboolean eb_setup_will_remove(EbSetup *self, const char *path);
 /** eb_setup_find_process_of: some process that runs as @uid; 0: none. */

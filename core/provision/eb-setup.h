@@ -36,12 +36,15 @@ typedef struct {
     const char *env_file;    /* (nullable): --env */
     gboolean plan;           /* look, change nothing */
     gboolean remove_data;    /* undo: sessions and projects too */
+    gboolean kernel_modules; /* packages that change the kernel may be installed */
 
     /** open_backend: (nullable): (transfer none): the backend that takes the guest image; called when the daemon runs.
      *  NULL: the image is left alone. */
     EbContainerBackend *(*open_backend)(gpointer backend_data, GError **error);
     /** wait: runs the program's main loop until *@done; needed with open_backend. */
     void (*wait)(const gboolean *done, gpointer backend_data);
+    /** confirm: (nullable): asks an operator at a terminal; NULL: nobody can be asked, which is a no. */
+    gboolean (*confirm)(const char *question, gpointer backend_data);
     gpointer backend_data;
     GCancellable *cancellable; /* (nullable): ends the building of the image, the one long step */
 } EbSetupOptions;
