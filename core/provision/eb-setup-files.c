@@ -52,8 +52,9 @@ read_content(const char *path, Content *content, struct stat *info, GError **err
     }
     if (!ok)
         eb_set_error(error, errno == ENOENT ? EB_ERROR_NOT_FOUND : EB_ERROR_CONFIG, "provision.file", "%s: %s", path,
-                     errno == ELOOP    ? "is a symbolic link"
+                     errno == ELOOP    ? "is a symbolic link: name the file itself"
                      : errno == EINVAL ? "is not a regular file"
+                     : errno == EFBIG  ? "is longer than 1 MiB, which no such file is"
                                        : g_strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -107,11 +108,39 @@ list_keys(GPtrArray *entries)
     return g_string_free(text, FALSE);
 }
 
+/* What is handed over decides what leaves a guest and which keys are used, so it must be from root or from whoever calls
+ * as root. */
 static gboolean
-read_entries(const char *path, Content *content, struct stat *info, gboolean credentials, GPtrArray **entries,
-             GError **error)
+check_owner(const char *path, const struct stat *info, mode_t forbidden, GError **error)
 {
-    if (!read_content(path, content, info, error))
+    const char *caller = g_getenv("SUDO_UID");
+    guint64 uid = 0;
+
+    if (caller != NULL && !g_ascii_string_to_unsigned(caller, 10, 0, G_MAXUINT32, &uid, NULL))
+        uid = 0;
+    if (info->st_uid != 0 && info->st_uid != geteuid() && info->st_uid != (uid_t)uid) {
+        eb_set_error(error, EB_ERROR_CONFIG, "provision.file-owner",
+                     "%s belongs to uid %u, who could change it: chown it to root", path, (guint)info->st_uid);
+        return FALSE;
+    }
+    if ((info->st_mode & forbidden & 044) != 0)
+        eb_set_error(
+            error, EB_ERROR_CONFIG, "provision.open-credentials",
+            "%s can be read by other accounts (mode %04o): chmod 600 it, and replace what others may have read", path,
+            info->st_mode & 07777);
+    else if ((info->st_mode & forbidden) != 0)
+        eb_set_error(error, EB_ERROR_CONFIG, "provision.open-file",
+                     "%s can be changed by other accounts (mode %04o): look at what is in it, then chmod go-w it", path,
+                     info->st_mode & 07777);
+    return (info->st_mode & forbidden) == 0;
+}
+
+static gboolean
+read_entries(const char *path, Content *content, gboolean credentials, GPtrArray **entries, GError **error)
+{
+    struct stat info;
+
+    if (!read_content(path, content, &info, error) || !check_owner(path, &info, credentials ? 077 : 022, error))
         return FALSE;
     *entries = eb_env_file_parse(content->text, content->length, error);
     if (*entries == NULL || !(credentials ? eb_settings_check_credentials(*entries, error)
@@ -127,17 +156,17 @@ read_entries(const char *path, Content *content, struct stat *info, gboolean cre
 static gboolean
 load_credentials(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
 {
-    const char *path = self->options.creds_file;
-    struct stat info;
+    return read_entries(self->options.creds_file, content, TRUE, entries, error);
+}
 
-    if (!read_entries(path, content, &info, TRUE, entries, error))
-        return FALSE;
-    if ((info.st_mode & 077) == 0)
-        return TRUE;
-    eb_set_error(error, EB_ERROR_CONFIG, "provision.open-credentials",
-                 "%s can be read by other accounts (mode %04o): chmod 600 it, and replace what others may have read",
-                 path, info.st_mode & 07777);
-    return FALSE;
+static void
+note_empty(EbFindings *findings, GPtrArray *entries)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const EbEnvEntry *entry = entries->pdata[i];
+        if (*entry->value == '\0')
+            eb_findings_note(findings, "%s is empty: as if it were not there", entry->key);
+    }
 }
 
 /* What an operator does next with the token of a bot. */
@@ -190,7 +219,8 @@ check_credentials(EbSetup *self, EbFindings *findings, GError **error)
         eb_findings_change(findings, "store %s in %s (0600, %s)", entries->len > 0 ? keys : "an empty file", stored,
                            self->account);
     else
-        eb_findings_note(findings, "read %s", keys);
+        eb_findings_note(findings, "read %s", *keys != '\0' ? keys : "no keys");
+    note_empty(findings, entries);
     note_invite(findings, entries);
     return TRUE;
 }
@@ -281,9 +311,7 @@ const EbSetupStep eb_setup_step_credentials = {
 static gboolean
 load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
 {
-    struct stat info;
-
-    if (!read_entries(self->options.env_file, content, &info, FALSE, entries, error))
+    if (!read_entries(self->options.env_file, content, FALSE, entries, error))
         return FALSE;
     content_clear(content);
     content->text = eb_settings_to_toml(*entries, error);

@@ -67,6 +67,11 @@ parse_line(GPtrArray *entries, const char *start, const char *end, guint line, G
     trim(&start, &end);
     if (start == end || *start == '#')
         return TRUE;
+    /* Many such files are read by shells too. */
+    if (end - start > 7 && strncmp(start, "export", 6) == 0 && is_blank(start[6])) {
+        start += 7;
+        trim(&start, &end);
+    }
     equals = memchr(start, '=', (gsize)(end - start));
     key_end = equals;
     if (equals != NULL)
@@ -111,15 +116,20 @@ eb_env_file_parse(const char *text, gsize length, GError **error)
         eb_set_error(error, EB_ERROR_CONFIG, "env-file.long", "longer than %d bytes", EB_ENV_FILE_MAX_BYTES);
         return NULL;
     }
-    if (length > 0 && memchr(text, '\0', length) != NULL) {
-        eb_set_error(error, EB_ERROR_CONFIG, "env-file.binary", "this is no text file");
-        return NULL;
-    }
+    /* What some editors put before UTF-8. */
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3;
     for (const char *start = text; start < end;) {
         const char *newline = memchr(start, '\n', (gsize)(end - start));
         const char *stop = newline != NULL ? newline : end;
 
-        if (!parse_line(entries, start, stop, ++line, error))
+        line++;
+        if (memchr(start, '\0', (gsize)(stop - start)) != NULL) {
+            eb_set_error(error, EB_ERROR_CONFIG, "env-file.binary",
+                         "line %u holds a NUL byte: this is no plain text (save it as UTF-8)", line);
+            return NULL;
+        }
+        if (!parse_line(entries, start, stop, line, error))
             return NULL;
         start = stop + 1;
     }

@@ -181,6 +181,113 @@ test_open_credentials(void)
     g_assert_cmpint(g_chmod(world.creds_file, 0600), ==, 0);
 }
 
+/* What is handed over can be anything; each is answered before anything is changed, with the file, the line where there
+ * is one, and no value. */
+static void
+test_inputs(void)
+{
+    static const struct {
+        gboolean credentials;
+        const char *text;
+        gssize length; /* -1: a string */
+        guint mode;
+        const char *reason, *part;
+    } CASES[] = {
+        {TRUE, "ERRAND_PROVIDER_CREDENTIAL=sk-secret-value\n", -1, 0604, "provision.open-credentials", "chmod 600"},
+        {TRUE, "ERRAND_PROVIDER_CREDENTIAL=sk-secret-value\n", -1, 0620, "provision.open-file", "mode 0620"},
+        {TRUE, "# x\nERRAND_PROVIDER_CREDENTAIL=sk-secret-value\n", -1, 0600, "env-file.key",
+         "line 2: ERRAND_PROVIDER_CREDENTAIL is no key of this file (did you mean ERRAND_PROVIDER_CREDENTIAL?)"},
+        {TRUE, "ERRAND_CHAT_TOKEN=sk-secret-value\nERRAND_CHAT_TOKEN=\n", -1, 0600, "env-file.twice",
+         "line 2: ERRAND_CHAT_TOKEN is assigned a second time"},
+        {TRUE, "ERRAND_CHAT_TOKEN=\"sk-secret-value\n", -1, 0600, "env-file.quote", "line 1"},
+        {TRUE, "sk-secret-value\n", -1, 0600, "env-file.line", "line 1 is not KEY=VALUE"},
+        {TRUE, "A\0B=1\n", 6, 0600, "env-file.binary", "line 1 holds a NUL byte"},
+        {TRUE, "E\0R\0R\0", 6, 0600, "env-file.binary", "save it as UTF-8"},
+        {FALSE, "ERRAND_MODEL=test\n", -1, 0666, "provision.open-file", "chmod go-w"},
+        {FALSE, "ERRAND_CHAT_TOKEN=sk-secret-value\n", -1, 0600, "env-file.key", "line 1: ERRAND_CHAT_TOKEN"},
+        {FALSE, "ERRAND_PROVIDER_KIND=magic\n", -1, 0600, "settings.provider", "anthropic, openai or gemini"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        const char *file = CASES[i].credentials ? world.creds_file : world.env_file;
+        g_autoptr(EbConfig) config = NULL;
+        g_autoptr(EbSetup) setup = NULL;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *kept = NULL;
+        gsize length = 0;
+
+        g_assert_true(g_file_get_contents(file, &kept, &length, NULL));
+        g_assert_true(g_file_set_contents(file, CASES[i].text, CASES[i].length, NULL));
+        g_assert_cmpint(g_chmod(file, (int)CASES[i].mode), ==, 0);
+        setup = make_setup(FALSE, &config);
+        g_assert_false(eb_setup_run(setup, &error));
+        eb_test_assert_error(error, EB_ERROR_CONFIG, CASES[i].reason, CASES[i].part);
+        g_assert_true(strstr(error->message, file) != NULL || g_str_has_prefix(CASES[i].reason, "settings"));
+        g_assert_null(strstr(error->message, "sk-secret"));
+        g_assert_cmpuint(eb_setup_get_rows(setup)->len, ==, 1);
+        assert_no_secret(setup);
+        g_assert_true(g_file_set_contents(file, kept, (gssize)length, NULL));
+        g_chmod(file, 0600);
+    }
+}
+
+/* The file itself is odd. */
+static void
+test_odd_files(void)
+{
+    g_autofree char *kept = g_strconcat(world.creds_file, ".kept", NULL);
+    g_autofree char *large = g_strnfill(10 * 1024 * 1024, '#');
+
+    for (guint i = 0; i < 5; i++) {
+        static const char *const PARTS[] = {"symbolic link", "uid 65534", "longer than 1 MiB", "not a regular file",
+                                            "No such file"};
+        g_autoptr(EbConfig) config = NULL;
+        g_autoptr(EbSetup) setup = NULL;
+        g_autoptr(GError) error = NULL;
+
+        g_assert_cmpint(g_rename(world.creds_file, kept), ==, 0);
+        if (i == 0)
+            g_assert_cmpint(symlink(kept, world.creds_file), ==, 0);
+        else if (i == 1 || i == 2)
+            g_assert_true(g_file_set_contents_full(world.creds_file, i == 1 ? "" : large, -1, G_FILE_SET_CONTENTS_NONE,
+                                                   0600, NULL));
+        else if (i == 3)
+            g_assert_cmpint(mkfifo(world.creds_file, 0600), ==, 0);
+        if (i == 1)
+            g_assert_cmpint(chown(world.creds_file, 65534, 65534), ==, 0);
+        setup = make_setup(FALSE, &config);
+        g_assert_false(eb_setup_run(setup, &error));
+        if (strstr(error->message, PARTS[i]) == NULL)
+            g_error("\"%s\" does not say \"%s\"", error->message, PARTS[i]);
+        g_unlink(world.creds_file);
+        g_assert_cmpint(g_rename(kept, world.creds_file), ==, 0);
+    }
+}
+
+/* Quotes, empty values, CRLF, a byte order mark and "export" are fine; what was read is said, without values. */
+static void
+test_good_inputs(void)
+{
+    g_autoptr(EbConfig) config = NULL;
+    g_autoptr(EbSetup) setup = NULL;
+    g_autoptr(GError) error = NULL;
+    const EbSetupRow *row;
+
+    g_assert_true(g_file_set_contents(world.creds_file,
+                                      "\xef\xbb\xbf"
+                                      "export ERRAND_PROVIDER_CREDENTIAL='sk-secret-value'\r\n"
+                                      "ERRAND_GITHUB_TOKEN=\r\n",
+                                      -1, NULL));
+    g_chmod(world.creds_file, 0600);
+    setup = make_setup(FALSE, &config);
+    g_assert_true(eb_setup_run(setup, &error));
+    g_assert_no_error(error);
+    row = find_row(setup, "credentials");
+    g_assert_nonnull(strstr(row->detail, "ERRAND_PROVIDER_CREDENTIAL"));
+    g_assert_nonnull(strstr(row->detail, "ERRAND_GITHUB_TOKEN is empty"));
+    assert_no_secret(setup);
+}
+
 static void
 test_stop(void)
 {
@@ -236,6 +343,9 @@ main(int argc, char **argv)
     g_test_add_func("/setup/again", test_again);
     g_test_add_func("/setup/repair", test_repair);
     g_test_add_func("/setup/open-credentials", test_open_credentials);
+    g_test_add_func("/setup/inputs", test_inputs);
+    g_test_add_func("/setup/odd-files", test_odd_files);
+    g_test_add_func("/setup/good-inputs", test_good_inputs);
     g_test_add_func("/setup/stop", test_stop);
     return g_test_run();
 }

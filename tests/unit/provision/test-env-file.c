@@ -54,6 +54,26 @@ test_refused(void)
     }
 }
 
+/* What editors and shells add. */
+static void
+test_adornments(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) entries = parse("\xef\xbb\xbf"
+                                         "A=1\r\nexport B=2\r\nexport\t C=\"3\"\r\nexported=4\nexport=5\n",
+                                         &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpuint(entries->len, ==, 5);
+    g_assert_cmpstr(eb_env_file_lookup(entries, "A"), ==, "1");
+    g_assert_cmpstr(eb_env_file_lookup(entries, "B"), ==, "2");
+    g_assert_cmpstr(eb_env_file_lookup(entries, "C"), ==, "3");
+    g_assert_cmpstr(eb_env_file_lookup(entries, "exported"), ==, "4");
+    g_assert_cmpstr(eb_env_file_lookup(entries, "export"), ==, "5");
+    g_assert_null(eb_env_file_parse("A=1\nB=\0\n", 8, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, "env-file.binary", "line 2");
+}
+
 static void
 test_bounds(void)
 {
@@ -79,6 +99,7 @@ main(int argc, char **argv)
     eb_test_init(&argc, &argv);
     g_test_add_func("/env-file/plain", test_plain);
     g_test_add_func("/env-file/refused", test_refused);
+    g_test_add_func("/env-file/adornments", test_adornments);
     g_test_add_func("/env-file/bounds", test_bounds);
     return g_test_run();
 }
