@@ -248,6 +248,16 @@ lxcfs_works(void)
     return FALSE;
 }
 
+/* systemd leaves a unit down, and calls that success, when its conditions are not met: in a container, for one. */
+static gboolean
+refuses_to_start(EbSetup *self, const char *unit)
+{
+    g_auto(EbUnitStatus) status = {0};
+
+    return unit != NULL && eb_supervisor_query(self->supervisor, unit, &status, NULL) &&
+           (status.state == EB_UNIT_DOWN || status.state == EB_UNIT_FAILED);
+}
+
 static gboolean
 check_lxcfs(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -258,6 +268,10 @@ check_lxcfs(EbSetup *self, EbFindings *findings, GError **error)
     if (program == NULL || access("/dev/fuse", R_OK | W_OK) < 0)
         eb_findings_degraded(findings, "E-08: no %s, so guests are told the host's memory and CPUs",
                              program == NULL ? "lxcfs program" : "/dev/fuse");
+    else if (self->lxcfs_refused)
+        eb_findings_degraded(findings,
+                             "E-08: lxcfs does not start here (its unit's conditions are not met, or it "
+                             "failed: systemctl status lxcfs), so guests are told the host's memory and CPUs");
     else
         eb_findings_change(findings, "start lxcfs%s", by_whom(self, LXCFS_UNITS));
     return TRUE;
@@ -271,9 +285,13 @@ apply_lxcfs(EbSetup *self, EbFindings *findings, GError **error)
     const char *argv[] = {program, LXCFS_DIR, NULL};
 
     if (unit != NULL) {
-        if (!record_daemon(self, &eb_setup_step_lxcfs, unit, error) ||
-            !eb_supervisor_start(self->supervisor, unit, 30000, error))
+        g_autoptr(GError) failure = NULL;
+        if (!record_daemon(self, &eb_setup_step_lxcfs, unit, error))
             return FALSE;
+        if (!eb_supervisor_start(self->supervisor, unit, 30000, &failure) || refuses_to_start(self, unit)) {
+            self->lxcfs_refused = TRUE;
+            return TRUE;
+        }
     } else {
         /* What a dead server left is in the way of a new mount. */
         umount2(LXCFS_DIR, MNT_DETACH);

@@ -172,6 +172,8 @@ static const struct {
     {"fs.inotify.max_user_watches", "/proc/sys/fs/inotify/max_user_watches", 524288},
     {"kernel.keys.maxkeys", "/proc/sys/kernel/keys/maxkeys", 2000},
     {"kernel.keys.maxbytes", "/proc/sys/kernel/keys/maxbytes", 2000000},
+    {"vm.max_map_count", "/proc/sys/vm/max_map_count", 262144},
+    {"fs.aio-max-nr", "/proc/sys/fs/aio-max-nr", 524288},
     {"fs.protected_symlinks", "/proc/sys/fs/protected_symlinks", 1},
     {"fs.protected_hardlinks", "/proc/sys/fs/protected_hardlinks", 1},
     {"kernel.dmesg_restrict", "/proc/sys/kernel/dmesg_restrict", 1},

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/provision/eb-image-ensure.h"
+#include "core/provision/eb-pin-cache.h"
 #include "core/provision/eb-setup-private.h"
 
 /* The guest image, through the container backend that sessions will use. */
@@ -63,8 +64,13 @@ check_image(EbSetup *self, EbFindings *findings, GError **error)
     g_autofree char *detail = NULL;
     gboolean current = FALSE, ok;
 
-    if (!get_backend(self, &backend, error))
-        return FALSE;
+    if (!get_backend(self, &backend, self->options.plan ? &failure : error)) {
+        /* The backend needs the project, which a plan does not make. */
+        if (self->options.plan)
+            eb_findings_change(findings, "make the guest image %s and import it (some minutes the first time)",
+                               self->image);
+        return self->options.plan;
+    }
     if (backend == NULL) {
         eb_findings_note(findings, "no container backend was asked");
         return TRUE;
@@ -85,17 +91,21 @@ check_image(EbSetup *self, EbFindings *findings, GError **error)
     return TRUE;
 }
 
-/* The image, and the directory that built ones are kept in. */
+/* The image, and the directories that built ones and what they are made from are kept in. */
 static gboolean
 record_image(EbSetup *self, GError **error)
 {
-    g_autofree char *cache = eb_image_default_cache();
-    g_autofree char *above = g_path_get_dirname(cache);
+    g_autofree char *images = eb_image_default_cache();
+    g_autofree char *archives = eb_pin_cache_default_dir();
+    const char *const caches[] = {images, archives};
 
-    if (!g_file_test(cache, G_FILE_TEST_EXISTS) &&
-        (!eb_setup_place_directory(self, &eb_setup_step_image, above, error) ||
-         !eb_setup_record(self, &eb_setup_step_image, "cache", cache, NULL, NULL, error)))
-        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(caches); i++) {
+        g_autofree char *above = g_path_get_dirname(caches[i]);
+        if (!g_file_test(caches[i], G_FILE_TEST_EXISTS) &&
+            (!eb_setup_place_directory(self, &eb_setup_step_image, above, error) ||
+             !eb_setup_record(self, &eb_setup_step_image, "cache", caches[i], NULL, NULL, error)))
+            return FALSE;
+    }
     return eb_setup_record(self, &eb_setup_step_image, "image", self->image, NULL, eb_setup_get_project(self), error);
 }
 
@@ -108,7 +118,7 @@ undo_image(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErr
         return eb_setup_undo_place(self, entry, findings, error);
     if (!g_file_test(entry->name, G_FILE_TEST_IS_DIR))
         return EB_UNDO_DONE;
-    eb_findings_change(findings, "%s the built images in %s", self->options.plan ? "remove" : "removed", entry->name);
+    eb_findings_change(findings, "%s what is kept in %s", self->options.plan ? "remove" : "removed", entry->name);
     if (!self->options.plan)
         eb_image_job_remove_tree(entry->name);
     return EB_UNDO_DONE;

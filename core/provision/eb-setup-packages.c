@@ -212,6 +212,19 @@ record_shared_files(EbSetup *self, GError **error)
     return TRUE;
 }
 
+/* What a package's script makes and its purge leaves. */
+static gboolean
+record_left_directories(EbSetup *self, GError **error)
+{
+    static const char *const PLACES[] = {"/etc/dnsmasq.d"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(PLACES); i++)
+        if (!g_file_test(PLACES[i], G_FILE_TEST_EXISTS) &&
+            !eb_setup_record(self, &eb_setup_step_packages, "left-directory", PLACES[i], NULL, NULL, error))
+            return FALSE;
+    return TRUE;
+}
+
 static gboolean
 record_additions(EbSetup *self, GError **error)
 {
@@ -256,7 +269,8 @@ apply_packages(EbSetup *self, EbFindings *findings, GError **error)
         return FALSE;
     names = join_list(plan->installs);
     eb_setup_say(self, "installing %u packages: %s", plan->installs->len, names);
-    if (!record_shared_files(self, error) || !record_packages(self, plan, error) || !eb_setup_want_restart(self, error))
+    if (!record_left_directories(self, error) || !record_shared_files(self, error) ||
+        !record_packages(self, plan, error) || !eb_setup_want_restart(self, error))
         return FALSE;
     if (!eb_apt_act("install", (const char *const *)missing, &failure)) {
         /* Lists that are weeks old name files that the mirror no longer has. */
@@ -421,12 +435,26 @@ undo_added(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErr
 }
 
 static EbUndone
+undo_left_directory(EbSetup *self, const EbLedgerEntry *entry)
+{
+    if (self->options.plan)
+        return EB_UNDO_DONE;
+    if (eb_setup_ledger_find(self->ledger, "packages", "apt") != NULL)
+        return EB_UNDO_KEPT;
+    /* Something else that is in it by now keeps it. */
+    (void)rmdir(entry->name);
+    return EB_UNDO_DONE;
+}
+
+static EbUndone
 undo_packages(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
 {
     if (strcmp(entry->kind, "packages") == 0)
         return undo_apt(self, entry, findings, error);
     if (strcmp(entry->kind, "added") == 0)
         return undo_added(self, entry, findings, error);
+    if (strcmp(entry->kind, "left-directory") == 0)
+        return undo_left_directory(self, entry);
     return eb_setup_undo_place(self, entry, findings, error);
 }
 

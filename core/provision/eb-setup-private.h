@@ -64,6 +64,7 @@ struct _EbSetup {
     char *project; /* (nullable): until the account exists */
     char *image;
     EbSupervisor *supervisor; /* (nullable): of the system's daemons; NULL: none, or a private daemon */
+    gboolean lxcfs_refused;   /* its supervisor did not start it */
     char *ledger_dir;         /* root's alone, beside the daemon's directory or in /var/lib */
     EbSetupLedger *ledger;    /* (nullable): until a run has begun */
 

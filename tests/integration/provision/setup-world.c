@@ -140,6 +140,8 @@ static const char *const FILES[] = {"/etc/passwd",
                                     "/proc/sys/fs/inotify/max_user_watches",
                                     "/proc/sys/kernel/keys/maxkeys",
                                     "/proc/sys/kernel/keys/maxbytes",
+                                    "/proc/sys/vm/max_map_count",
+                                    "/proc/sys/fs/aio-max-nr",
                                     "/proc/sys/fs/protected_symlinks",
                                     "/proc/sys/fs/protected_hardlinks",
                                     "/proc/sys/kernel/dmesg_restrict"};
