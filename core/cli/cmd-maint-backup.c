@@ -5,7 +5,7 @@
  * file as its standard output or input alone: root never reads what is in a backup, the account never sees where it is.
  */
 #include "core/base/eb-account.h"
-#include "core/cli/eb-cli-backend.h"
+#include "core/cli/eb-cli-again.h"
 #include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-maint.h"
 #include "core/config/eb-config-file.h"
@@ -18,14 +18,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* What the second process may say on stderr; more is cut. */
-#define MAX_SAID (64 * 1024)
 #define CONFIG_FILE "/etc/errand-box/errand-box.toml"
 
 static JsonNode *
@@ -172,84 +168,6 @@ restore_from_stdin(EbCli *cli, EbConfig *config)
 
 /* --- the first process --- */
 
-typedef struct {
-    GString *said;
-    GInputStream *stream;
-    char buffer[4096];
-    gboolean closed;
-} Said;
-
-static void
-on_said(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Said *self = user_data;
-    gssize n = g_input_stream_read_finish(G_INPUT_STREAM(source), result, NULL);
-
-    if (n <= 0) {
-        self->closed = TRUE;
-        return;
-    }
-    if (self->said->len < MAX_SAID)
-        g_string_append_len(self->said, self->buffer, n);
-    g_input_stream_read_async(self->stream, self->buffer, sizeof self->buffer, G_PRIORITY_DEFAULT, NULL, on_said, self);
-}
-
-static void
-on_interrupted(GCancellable *cancellable, gpointer process)
-{
-    g_subprocess_send_signal(G_SUBPROCESS(process), SIGTERM);
-}
-
-/* Runs `maint VERB -` with @fd as its standard output or input. @said: (out): its stderr. Returns: its exit code. */
-static int
-run_again(EbCli *cli, const char *verb, int fd, char **said, GError **error)
-{
-    gboolean writes = strcmp(verb, "backup") == 0;
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(writes ? G_SUBPROCESS_FLAGS_STDERR_PIPE : G_SUBPROCESS_FLAGS_NONE);
-    g_autoptr(GCancellable) cancellable = g_cancellable_new();
-    g_auto(EbCliWait) wait = {0};
-    Said heard = {.said = g_string_new(NULL), .closed = TRUE};
-
-    g_ptr_array_add(argv, (gpointer) "/proc/self/exe");
-    if (eb_cli_get_config_file(cli) != NULL) {
-        g_ptr_array_add(argv, (gpointer) "--config");
-        g_ptr_array_add(argv, (gpointer)eb_cli_get_config_file(cli));
-    }
-    if (eb_cli_get_json(cli))
-        g_ptr_array_add(argv, (gpointer) "--json");
-    g_ptr_array_add(argv, (gpointer) "maint");
-    g_ptr_array_add(argv, (gpointer)verb);
-    g_ptr_array_add(argv, (gpointer) "-");
-    if (!writes && eb_cli_args_flag(eb_cli_get_args(cli), "replace"))
-        g_ptr_array_add(argv, (gpointer) "--replace");
-    g_ptr_array_add(argv, NULL);
-    if (writes)
-        g_subprocess_launcher_take_stdout_fd(launcher, fd);
-    else
-        g_subprocess_launcher_take_stdin_fd(launcher, fd);
-    g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
-    if (process == NULL) {
-        eb_error_convert(error, "maint.again", "cannot run this program again");
-        g_string_free(heard.said, TRUE);
-        return EB_EXIT_FAILED;
-    }
-    if (writes) {
-        heard.stream = g_subprocess_get_stderr_pipe(process);
-        heard.closed = FALSE;
-        g_input_stream_read_async(heard.stream, heard.buffer, sizeof heard.buffer, G_PRIORITY_DEFAULT, NULL, on_said,
-                                  &heard);
-    }
-    g_autoptr(EbCliInterrupt) interrupt = eb_cli_interrupt_new(cancellable);
-    g_signal_connect_object(cancellable, "cancelled", G_CALLBACK(on_interrupted), process, 0);
-    g_subprocess_wait_async(process, NULL, eb_cli_wait_ready, &wait);
-    g_subprocess_wait_finish(process, eb_cli_wait_result(cli, &wait), NULL);
-    eb_cli_wait(cli, &heard.closed);
-    *said = g_string_free(heard.said, FALSE);
-    return g_subprocess_get_if_exited(process) ? g_subprocess_get_exit_status(process) : EB_EXIT_FAILED;
-}
-
 static int
 report_backup(EbCli *cli, const char *file, const char *said, GError **error)
 {
@@ -289,7 +207,8 @@ backup_to_file(EbCli *cli, const char *file)
         eb_set_error(&error, EB_ERROR_DENIED, "backup.file", "%s: %s", file, g_strerror(errno));
         return eb_cli_fail(cli, "maint backup", error);
     }
-    int code = run_again(cli, "backup", copy, &said, &error);
+    const char *const args[] = {"maint", "backup", "-", NULL};
+    int code = eb_cli_again(cli, args, EB_CLI_AGAIN_OUTPUT, copy, &said, &error);
     if (code != EB_EXIT_OK && error == NULL)
         fputs(said, stderr);
     if (code == EB_EXIT_OK && (fsync(fd) != 0 || rename(temp, file) != 0)) {
@@ -308,7 +227,6 @@ static int
 restore_from_file(EbCli *cli, const char *file)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *said = NULL;
     struct stat info;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -319,7 +237,9 @@ restore_from_file(EbCli *cli, const char *file)
             close(fd);
         return eb_cli_fail(cli, "maint restore", error);
     }
-    int code = run_again(cli, "restore", fd, &said, &error);
+    gboolean replace = eb_cli_args_flag(eb_cli_get_args(cli), "replace");
+    const char *const args[] = {"maint", "restore", "-", replace ? "--replace" : NULL, NULL};
+    int code = eb_cli_again(cli, args, EB_CLI_AGAIN_INPUT, fd, NULL, &error);
     return error != NULL ? eb_cli_fail(cli, "maint restore", error) : code;
 }
 

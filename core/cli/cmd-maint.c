@@ -9,11 +9,8 @@ static const struct {
     const char *verb;
     int (*run)(EbCli *cli);
 } verbs[] = {
-    {"backup", eb_cli_maint_backup},
-    {"restore", eb_cli_maint_restore},
-    {"gc", eb_cli_maint_gc},
-    {"images", eb_cli_maint_images},
-    {"pins", eb_cli_maint_pins},
+    {"", eb_cli_maint_due},  {"backup", eb_cli_maint_backup}, {"restore", eb_cli_maint_restore},
+    {"gc", eb_cli_maint_gc}, {"images", eb_cli_maint_images}, {"pins", eb_cli_maint_pins},
 };
 
 int

@@ -115,10 +115,11 @@ static const EbCliOption creds_options[] = {
 
 /* Each verb has a row here and one in cmd-maint.c. */
 static const EbCliVerb maint_verbs[] = {
+    {"", "", 0, 0, NULL, "look what is due (image, pins, gc, room on the disk) and do it; for a timer"},
     {"backup", "FILE", 1, 1, NULL, "put the state into one file, the service running or not; \"-\": standard output"},
     {"restore", "FILE", 1, 1, NULL, "take the state back from such a file, the service down; \"-\": standard input"},
     {"gc", "", 0, 0, NULL, "remove what dead runs left: guests, sockets, state, locks, old images; each counted"},
-    {"images", "", 0, 0, NULL, "make the guest image anew when its recipe or what it is made from changed"},
+    {"images", "", 0, 0, NULL, "make the guest image anew when its recipe changed or it is old; remove old ones"},
     {"pins", "", 0, 0, NULL, "check what was fetched, and remove from the cache what is no longer pinned"},
     {NULL},
 };
@@ -126,7 +127,8 @@ static const EbCliOption maint_options[] = {
     {"replace", 0, NULL, FALSE, "restore: also over a state that is not empty, which is kept aside"},
     {"free", 0, "SIZE", FALSE,
      "gc: free this much, giving up what was not used for longest; never what is live or pinned"},
-    {"plan", 0, NULL, FALSE, "gc: count what would go, and remove nothing"},
+    {"plan", 0, NULL, FALSE, "gc, images, no verb: say what would be done, and do nothing"},
+    {"days", 0, "N", FALSE, "images, no verb: an image is old after so many days (default: 30)"},
     {NULL},
 };
 

@@ -16,7 +16,6 @@
 #define STEP_DEADLINE_S 600
 #define LOCK_POLL_US 200000
 #define LOCK_WAIT_S 3600
-#define PARTIAL "partial-"
 #define PARTIAL_TRIES 5
 
 /* One build. */
@@ -233,7 +232,7 @@ remove_dead_builds(const char *cache_dir)
     g_autoptr(GDir) dir = g_dir_open(cache_dir, 0, NULL);
 
     for (const char *name = dir != NULL ? g_dir_read_name(dir) : NULL; name != NULL; name = g_dir_read_name(dir)) {
-        if (!g_str_has_prefix(name, PARTIAL))
+        if (!g_str_has_prefix(name, EB_IMAGE_PARTIAL))
             continue;
         g_autofree char *path = g_build_filename(cache_dir, name, NULL);
         int lock = lock_directory(path);
@@ -250,7 +249,7 @@ begin_partial(Build *self, GError **error)
 {
     for (guint tries = 0; tries < PARTIAL_TRIES; tries++) {
         g_free(self->partial);
-        self->partial = g_build_filename(self->cache_dir, PARTIAL "XXXXXX", NULL);
+        self->partial = g_build_filename(self->cache_dir, EB_IMAGE_PARTIAL "XXXXXX", NULL);
         if (g_mkdtemp(self->partial) == NULL) {
             eb_set_error(error, EB_ERROR_FAILED, "image.cache", "%s: %s", self->partial, g_strerror(errno));
             return FALSE;

@@ -15,6 +15,9 @@ typedef struct {
 void eb_image_files_free(EbImageFiles *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbImageFiles, eb_image_files_free)
 
+/** EB_IMAGE_PARTIAL: begins the names of builds under way in a cache; each holds a lock on its directory. */
+#define EB_IMAGE_PARTIAL "partial-"
+
 /** eb_image_default_cache: (transfer full): ERRAND_BOX_CACHE, else /var/cache/errand-box/images. */
 char *eb_image_default_cache(void);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/provision/eb-image-ensure.h"
 
+#include "core/base/eb-worker.h"
+#include "core/provision/eb-image-cache.h"
+
 #include <string.h>
 
 #define INFO_DEADLINE_MS 15000
@@ -16,9 +19,12 @@ typedef struct {
     EbImageProgress progress;
     gpointer progress_data;
     gboolean check_only;
+    gint64 max_age_s; /* 0 = of any age */
+    gboolean aged;    /* current but for its age */
     gboolean current;
     char *detail;
     gint64 import_start;
+    EbWorker *worker; /* (nullable) */
 } Ensure;
 
 static void
@@ -26,6 +32,7 @@ ensure_free(gpointer data)
 {
     Ensure *self = data;
 
+    g_clear_object(&self->worker);
     g_clear_object(&self->paths);
     g_clear_object(&self->backend);
     g_free(self->alias);
@@ -89,13 +96,53 @@ judge(Ensure *self, const EbImageInfo *image, GError **error)
     if (recipe == NULL)
         return FALSE;
     self->current = g_strcmp0(digest, recipe->digest) == 0;
-    if (self->current)
+    gint64 age_s = image != NULL ? g_get_real_time() / G_USEC_PER_SEC - image->created_unix : 0;
+    self->aged = self->current && self->max_age_s > 0 && age_s > self->max_age_s;
+    self->current = self->current && !self->aged;
+    if (self->aged)
+        self->detail = g_strdup_printf("%s is %" G_GINT64_FORMAT " days old", self->alias, age_s / (24 * 3600));
+    else if (self->current)
         self->detail = g_strdup_printf("%s is image %.12s, with %s", self->alias, image->fingerprint, has);
     else if (image == NULL)
         self->detail = g_strdup_printf("there is no image %s", self->alias);
     else
         self->detail = g_strdup_printf("%s was made from another recipe", self->alias);
     return TRUE;
+}
+
+static void
+build(GTask *task)
+{
+    Ensure *self = g_task_get_task_data(task);
+
+    eb_image_build_async(self->paths, (const char *const *)self->agents, self->cache_dir, self->progress,
+                         self->progress_data, g_task_get_cancellable(task), on_built, g_object_ref(task));
+}
+
+static void
+on_swept(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = user_data;
+    GError *error = NULL;
+
+    if (g_task_propagate_boolean(G_TASK(result), &error))
+        build(task);
+    else
+        g_task_return_error(task, error);
+}
+
+/* What is in the cache is as old as the image: it would come again. */
+static void
+sweep_in_worker(GTask *job)
+{
+    Ensure *self = g_task_get_task_data(job);
+    EbImageCacheCount count;
+    GError *error = NULL;
+
+    if (eb_image_cache_sweep(self->cache_dir, self->max_age_s, FALSE, &count, &error))
+        g_task_return_boolean(job, TRUE);
+    else
+        g_task_return_error(job, error);
 }
 
 static void
@@ -114,8 +161,14 @@ on_info(GObject *source, GAsyncResult *result, gpointer user_data)
         g_task_return_boolean(task, TRUE);
         return;
     }
-    eb_image_build_async(self->paths, (const char *const *)self->agents, self->cache_dir, self->progress,
-                         self->progress_data, g_task_get_cancellable(task), on_built, g_object_ref(task));
+    if (!self->aged) {
+        build(task);
+        return;
+    }
+    GTask *job = g_task_new(NULL, NULL, on_swept, g_object_ref(task));
+    g_task_set_task_data(job, self, NULL); /* the callback holds the task, which holds it */
+    self->worker = eb_worker_new("eb-image", 0);
+    eb_worker_run(self->worker, job, sweep_in_worker);
 }
 
 static void
@@ -175,9 +228,19 @@ eb_image_ensure_async(EbPaths *paths, EbContainerBackend *backend, const char *a
                       const char *cache_dir, EbImageProgress progress, gpointer progress_data,
                       GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
+    eb_image_refresh_async(paths, backend, alias, agents, cache_dir, 0, progress, progress_data, cancellable, callback,
+                           user_data);
+}
+
+void
+eb_image_refresh_async(EbPaths *paths, EbContainerBackend *backend, const char *alias, const char *const *agents,
+                       const char *cache_dir, gint64 max_age_s, EbImageProgress progress, gpointer progress_data,
+                       GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
     Ensure *self = ensure_new(paths, backend, alias, agents);
 
     self->cache_dir = g_strdup(cache_dir);
+    self->max_age_s = max_age_s;
     self->progress = progress;
     self->progress_data = progress_data;
     start(self, INFO_DEADLINE_MS, cancellable, callback, user_data);

@@ -26,7 +26,14 @@ gboolean eb_image_check_finish(GAsyncResult *result, gboolean *current, char **d
 void eb_image_ensure_async(EbPaths *paths, EbContainerBackend *backend, const char *alias, const char *const *agents,
                            const char *cache_dir, EbImageProgress progress, gpointer progress_data,
                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
-/** eb_image_ensure_finish: @changed: (out): FALSE: was current already; @detail: (out) (transfer full) (optional) */
+/**
+ * eb_image_refresh_async: the same, and an image that was imported longer than @max_age_s ago is made anew from what the
+ * distribution has today, even when its recipe did not change.
+ */
+void eb_image_refresh_async(EbPaths *paths, EbContainerBackend *backend, const char *alias, const char *const *agents,
+                            const char *cache_dir, gint64 max_age_s, EbImageProgress progress, gpointer progress_data,
+                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
+/** eb_image_ensure_finish: of both: @changed: (out): FALSE: was current already; @detail: (out) (transfer full) (optional) */
 gboolean eb_image_ensure_finish(GAsyncResult *result, gboolean *changed, char **detail, GError **error);
 
 G_END_DECLS
