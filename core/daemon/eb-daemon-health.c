@@ -152,7 +152,7 @@ apply_space(EbDaemonHealth *self)
     }
     g_autoptr(GError) why =
         full->len > 0 ? eb_error_new(EB_ERROR_QUOTA, "health.space",
-                                     "the disk is nearly full: %s (to do: errand-box sessions prune)", full->str)
+                                     "the disk is nearly full: %s (to do: errand-box maint gc)", full->str)
                       : NULL;
     eb_session_manager_set_hold(self->manager, EB_HOLD_SPACE, why);
 }

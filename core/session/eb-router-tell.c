@@ -128,6 +128,8 @@ eb_router_refuse(EbRouter *self, EbChatMessage *message, const char *thread, con
     if (!eb_router_is_action(message))
         eb_router_react(self, message->thread, message->id, EB_CHAT_SYMBOL_FAILED);
     eb_router_done(self, message);
+    if (self->policy != NULL && g_strcmp0(eb_error_get_reason(error), "session.hold") == 0)
+        eb_session_manager_note_refused(self->manager, self->name, place);
     eb_session_manager_note_error(self->manager, error->message);
     g_signal_emit_by_name(self->manager, "session-ended", NULL, place, "startup failed", error);
 }

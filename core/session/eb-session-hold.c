@@ -37,6 +37,12 @@ eb_session_hold_is_held(const EbSessionHold *self)
 }
 
 gboolean
+eb_session_hold_is_told(const EbSessionHold *self)
+{
+    return self->told;
+}
+
+gboolean
 eb_session_hold_set(EbSessionHold *self, EbHoldSource source, const GError *why, gint64 now_us)
 {
     g_return_val_if_fail((guint)source < EB_N_HOLD_SOURCES, FALSE);

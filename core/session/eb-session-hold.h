@@ -21,6 +21,9 @@ typedef enum {
 #define EB_HOLD_MAX_NOTICES 2
 #define EB_HOLD_NOTICE_US ((gint64)5 * 60 * G_USEC_PER_SEC)
 
+/** EB_HOLD_MAX_REFUSED: places where somebody was refused that are told when it is over. */
+#define EB_HOLD_MAX_REFUSED 32
+
 /** EbHoldNotice: what the threads are to be told. */
 typedef enum { EB_HOLD_NOTICE_NONE = 0, EB_HOLD_NOTICE_BEGUN, EB_HOLD_NOTICE_OVER } EbHoldNotice;
 
@@ -39,6 +42,8 @@ void eb_session_hold_free(EbSessionHold *self);
  */
 gboolean eb_session_hold_set(EbSessionHold *self, EbHoldSource source, const GError *why, gint64 now_us);
 gboolean eb_session_hold_is_held(const EbSessionHold *self);
+/** eb_session_hold_is_told: the threads were told that it began, and not yet that it is over. */
+gboolean eb_session_hold_is_told(const EbSessionHold *self);
 /** eb_session_hold_describe: (transfer full) (nullable): all reasons in one line; NULL when nothing holds. */
 char *eb_session_hold_describe(const EbSessionHold *self);
 /** eb_session_hold_check: FALSE with the refusal: code of the first source, reason "session.hold". */
@@ -50,7 +55,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbSessionHold, eb_session_hold_free)
 /**
  * eb_session_manager_set_hold: while any source holds, new sessions are refused and sleeping ones are not continued, with
  * the reason; starts that wait for a place already go on waiting, as long as the queue lets them; sessions that run go on.
- * Live threads are told once when it begins and once when it is over.
+ * Live threads are told once when it begins and once when it is over, which is told where people were refused too.
  * @why: (nullable) (transfer none): its message is one line for people that names the cause and what an operator does
  *     about it; NULL = over
  */

@@ -2,8 +2,11 @@
 /* Taking no new sessions for a while: who is refused, who waits, who is told. */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/base/eb-source.h"
+#include "core/session/eb-router-private.h"
 #include "core/session/eb-session-manager-private.h"
 #include "core/session/eb-session-private.h"
+
+#define OVER "new sessions can start again"
 
 /* A session is told once that one holds, and then that it is over. */
 static void
@@ -19,6 +22,32 @@ tell_begun(EbSessionManager *self, EbSession *session)
     eb_session_notice(session, text);
 }
 
+void
+eb_session_manager_note_refused(EbSessionManager *self, const char *transport, const char *thread)
+{
+    if (eb_session_hold_is_held(self->hold) && g_hash_table_size(self->refused) < EB_HOLD_MAX_REFUSED)
+        g_hash_table_add(self->refused, g_strdup_printf("%s %s", transport, thread != NULL ? thread : ""));
+}
+
+/* Who was refused knows when to come back; a thread that is live again hears it as such. */
+static void
+tell_refused(EbSessionManager *self)
+{
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, self->refused);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        g_auto(GStrv) place = g_strsplit(key, " ", 2);
+        const char *thread = *place[1] != '\0' ? place[1] : NULL;
+        if (thread != NULL && eb_session_manager_find_live(self, place[0], thread) != NULL)
+            continue;
+        for (guint i = 0; i < self->routers->len; i++)
+            if (g_str_equal(eb_router_get_name(self->routers->pdata[i]), place[0]))
+                eb_router_tell(self->routers->pdata[i], thread, EB_CHAT_POST_NOTICE, OVER, NULL);
+    }
+    g_hash_table_remove_all(self->refused);
+}
+
 static void
 tell_over(EbSessionManager *self)
 {
@@ -28,7 +57,8 @@ tell_over(EbSessionManager *self)
     while (g_hash_table_iter_next(&iter, NULL, &session))
         if (!eb_session_is_ending(session) &&
             g_hash_table_contains(self->told_hold, eb_session_get_record(session)->id))
-            eb_session_notice(session, "new sessions can start again");
+            eb_session_notice(session, OVER);
+    tell_refused(self);
     g_hash_table_remove_all(self->told_hold);
 }
 

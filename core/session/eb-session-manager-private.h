@@ -25,6 +25,7 @@ struct _EbSessionManager {
     GPtrArray *waits;     /* (element-type GTask): stop and close that wait for sessions to end */
     EbSessionHold *hold;
     GHashTable *told_hold; /* (set of utf8 id): live ones that were told of it; cleared when it is over */
+    GHashTable *refused;   /* (set of utf8 "transport thread"): at most EB_HOLD_MAX_REFUSED; cleared likewise */
     GSource *hold_timer;   /* (nullable): a notice is due */
     gboolean swept;
     gboolean sweeping;
@@ -53,6 +54,8 @@ EbSession *eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *rec
                                     EbChatTransport *transport);
 /** eb_session_manager_note_begun: @session is told when it was begun while a hold keeps it waiting. */
 void eb_session_manager_note_begun(EbSessionManager *self, EbSession *session);
+/** eb_session_manager_note_refused: somebody was refused in @thread (nullable): the channel. */
+void eb_session_manager_note_refused(EbSessionManager *self, const char *transport, const char *thread);
 /** eb_session_manager_get_policy: (transfer none) (nullable): of the transport of @record */
 const EbChatPolicy *eb_session_manager_get_policy(EbSessionManager *self, const EbSessionRecord *record);
 void eb_session_manager_note_error(EbSessionManager *self, const char *text);

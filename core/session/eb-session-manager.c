@@ -406,6 +406,7 @@ eb_session_manager_finalize(GObject *object)
     g_ptr_array_unref(self->decisions);
     g_queue_clear_full(&self->errors, g_free);
     g_hash_table_unref(self->told_hold);
+    g_hash_table_unref(self->refused);
     eb_session_hold_free(self->hold);
     /* The run's lock last: a guest of a run whose lock is free is fair game for others. */
     eb_dir_lock_release(self->state_lock);
@@ -448,4 +449,5 @@ eb_session_manager_init(EbSessionManager *self)
     g_queue_init(&self->errors);
     self->hold = eb_session_hold_new();
     self->told_hold = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    self->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }

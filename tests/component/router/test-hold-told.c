@@ -3,6 +3,7 @@
 #include "eb-router-fixture.h"
 
 #include "core/session/eb-session-hold.h"
+#include "core/session/eb-session-manager-private.h"
 
 #include <string.h>
 
@@ -75,7 +76,8 @@ test_refused_and_told(void)
     UNTIL(reacted(r, last, "wait done"));
     UNTIL(count_notices(r, live, "new sessions can start again") == 1);
     g_assert_cmpuint(count_notices(r, live, "new sessions are paused"), ==, 1);
-    /* It never heard that it began. */
+    /* Where somebody was refused it is told too, but for what is live again by itself. */
+    UNTIL(count_notices(r, NULL, "new sessions can start again") == 1);
     g_assert_cmpuint(count_notices(r, asleep, "can start again"), ==, 0);
 }
 
@@ -122,6 +124,29 @@ test_queue_gives_up(void)
     UNTIL(reacted(r, id, "wait cross"));
 }
 
+/* However many places there are where people were refused, so many are told. */
+static void
+test_many_refused(void)
+{
+    g_autoptr(EbRouterFixture) r = eb_router_fixture_new(NULL, NULL);
+    eb_router_fixture_open(r);
+    hold(r, EB_HOLD_WATCHDOG, "incusd does not answer");
+    const char *id = eb_fake_service_say(r->chat, NULL, OWNER, "web: say hello");
+    UNTIL(reacted(r, id, "cross"));
+    for (guint i = 0; i < 2 * EB_HOLD_MAX_REFUSED; i++) {
+        g_autofree char *thread = g_strdup_printf("thread-%u", i);
+        eb_session_manager_note_refused(r->session->manager, "chat", thread);
+        g_hash_table_replace(r->chat->threads, g_strdup(thread), g_strdup(thread));
+    }
+    UNTIL(eb_session_hold_is_told(r->session->manager->hold));
+    guint before = r->chat->posts->len;
+    hold(r, EB_HOLD_WATCHDOG, NULL);
+    UNTIL(count_notices(r, NULL, "new sessions can start again") == 1);
+    UNTIL(r->chat->posts->len == before + EB_HOLD_MAX_REFUSED);
+    eb_test_drain();
+    g_assert_cmpuint(r->chat->posts->len, ==, before + EB_HOLD_MAX_REFUSED);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -129,5 +154,6 @@ main(int argc, char **argv)
     g_test_add_func("/hold-told/refused-and-told", test_refused_and_told);
     g_test_add_func("/hold-told/queue-waits", test_queue_waits);
     g_test_add_func("/hold-told/queue-gives-up", test_queue_gives_up);
+    g_test_add_func("/hold-told/many-refused", test_many_refused);
     return g_test_run();
 }
