@@ -150,10 +150,10 @@ apply_space(EbDaemonHealth *self)
         g_autofree char *what = eb_space_describe(space, min_free);
         g_string_append_printf(full, "%s%s", full->len > 0 ? "; " : "", what);
     }
-    g_autoptr(GError) why =
-        full->len > 0 ? eb_error_new(EB_ERROR_QUOTA, "health.space",
-                                     "the disk is nearly full: %s (to do: errand-box maint gc)", full->str)
-                      : NULL;
+    g_autoptr(GError) why = full->len > 0
+                                ? eb_error_new(EB_ERROR_QUOTA, "health.space",
+                                               "the disk is nearly full: %s (to do: errand-box maint gc)", full->str)
+                                : NULL;
     eb_session_manager_set_hold(self->manager, EB_HOLD_SPACE, why);
 }
 
