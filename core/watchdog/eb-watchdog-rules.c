@@ -229,8 +229,14 @@ eb_watchdog_rules_service(EbWatchdogRules *self, const EbWatchdogLook *look)
     self->service_open = FALSE;
     if (look->answer == EB_WATCHDOG_ANSWER_GIVEN) {
         self->silent_since_us = self->quiet_since_us = self->free_since_us = 0;
+        gboolean other = look->pid != 0 && look->pid != self->service_pid;
         self->service_pid = look->pid;
-        return set_service(self, EB_WATCHDOG_SERVICE_UP, look->ended_us);
+        if (set_service(self, EB_WATCHDOG_SERVICE_UP, look->ended_us))
+            return TRUE;
+        /* It was started again between two looks. */
+        if (other)
+            self->service_since_us = look->ended_us;
+        return other;
     }
     if (look->begun_us < self->fresh_us)
         return FALSE;

@@ -141,7 +141,7 @@ guint eb_watchdog_rules_wake(EbWatchdogRules *self, gint64 now_us, gint64 boot_u
 /** eb_watchdog_rules_next: when to wake next; not before @now_us. */
 gint64 eb_watchdog_rules_next(EbWatchdogRules *self, gint64 now_us);
 
-/** eb_watchdog_rules_service: a look at the service is over. Returns: TRUE when the state changed. */
+/** eb_watchdog_rules_service: a look at the service is over. Returns: TRUE when the state, or the process, changed. */
 gboolean eb_watchdog_rules_service(EbWatchdogRules *self, const EbWatchdogLook *look);
 /** eb_watchdog_rules_backend: the same for the backend. */
 gboolean eb_watchdog_rules_backend(EbWatchdogRules *self, const EbWatchdogLook *look);

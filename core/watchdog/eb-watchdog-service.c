@@ -142,9 +142,14 @@ lock_known(EbWatchdogService *self, EbWatchdogLock lock)
     look->look.lock = lock;
     if (look->look.pid == 0 && lock == EB_WATCHDOG_LOCK_HELD)
         look->look.pid = self->holder.pid;
-    /* Whoever holds the lock and takes connections only to close them has no place for one more, and lives. */
-    if (look->closed && lock == EB_WATCHDOG_LOCK_HELD)
-        look->look.answer = EB_WATCHDOG_ANSWER_GIVEN;
+    /* Whoever holds the lock and takes connections only to close them has no place for one more, and lives; unless it
+     * ended just then, and another one holds the lock by now. */
+    if (look->closed && lock == EB_WATCHDOG_LOCK_HELD) {
+        if (self->holder.pid == 0 || self->holder.pid == look->look.pid)
+            look->look.answer = EB_WATCHDOG_ANSWER_GIVEN;
+        else
+            look->look.pid = self->holder.pid;
+    }
     look->look.ended_us = g_get_monotonic_time();
     g_task_return_boolean(task, TRUE);
 }
@@ -308,10 +313,17 @@ void
 eb_watchdog_service_report_async(EbWatchdogService *self, JsonNode *params, guint deadline_ms,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {
-    g_return_if_fail(EB_IS_WATCHDOG_SERVICE(self) && self->client != NULL);
+    g_return_if_fail(EB_IS_WATCHDOG_SERVICE(self));
     GTask *task = g_task_new(self, NULL, callback, user_data);
 
     g_task_set_source_tag(task, eb_watchdog_service_report_async);
+    if (self->client == NULL) {
+        json_node_unref(params);
+        g_task_return_error(
+            task, eb_error_new(EB_ERROR_UNAVAILABLE, "watchdog.crowded", "the service has no place for a connection"));
+        g_object_unref(task);
+        return;
+    }
     eb_control_client_call_async(self->client, "watchdog.report", params, deadline_ms, on_reported, task);
 }
 

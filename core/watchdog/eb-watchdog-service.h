@@ -23,8 +23,8 @@ void eb_watchdog_service_look_finish(EbWatchdogService *self, GAsyncResult *resu
 #define EB_WATCHDOG_LOCK_MS 2000
 
 /**
- * eb_watchdog_service_report_async: the control method "watchdog.report", over the connection of the last look, which was
- * answered.
+ * eb_watchdog_service_report_async: the control method "watchdog.report", over the connection of the last look;
+ * EB_ERROR_UNAVAILABLE when that has none (it was closed at once).
  * @params: (transfer full)
  */
 void eb_watchdog_service_report_async(EbWatchdogService *self, JsonNode *params, guint deadline_ms,

@@ -9,6 +9,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* --- a backend --- */
@@ -203,11 +204,15 @@ wd_be_the_service(const char *state_dir, const char *what)
 {
     g_autofree char *path = eb_control_path(state_dir);
     g_autofree char *reports = g_build_filename(state_dir, "reports", NULL);
-    g_autoptr(EbDirLock) lock = eb_dir_lock_take(state_dir, EB_STATE_LOCK_FILE, NULL);
+    g_autoptr(EbDirLock) lock = NULL;
     gboolean mute = g_str_equal(what, "mute");
     EbControlServer *server = mute ? NULL : eb_control_server_new(path, NULL);
 
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* Whoever looks at the lock holds it for a moment. */
+    for (guint tries = 0; tries < 100 && lock == NULL; tries++, g_usleep(lock == NULL ? 10000 : 0))
+        lock = eb_dir_lock_take(state_dir, EB_STATE_LOCK_FILE, NULL);
     g_assert_true(lock != NULL && (mute || server != NULL));
     takes_reports = !g_str_equal(what, "old");
     if (server != NULL)
@@ -327,6 +332,7 @@ wd_tear_down(WdFixture *self, gconstpointer data)
 typedef struct {
     WdFixture *fixture;
     const char *service, *backend; /* (nullable) */
+    gint64 pid;                    /* of the service; 0 = any */
 } Wanted;
 
 JsonNode *
@@ -348,14 +354,17 @@ is_shown(gpointer user_data)
     const char *service = eb_json_get_string(eb_json_get_object(object, "service"), "state");
     const char *backend = eb_json_get_string(eb_json_get_object(object, "backend"), "state");
 
-    return (wanted->service == NULL || g_strcmp0(service, wanted->service) == 0) &&
+    return (wanted->pid == 0 || eb_json_get_int(eb_json_get_object(object, "service"), "pid", 0) == wanted->pid) &&
+           (wanted->service == NULL || g_strcmp0(service, wanted->service) == 0) &&
            (wanted->backend == NULL || g_strcmp0(backend, wanted->backend) == 0);
 }
 
 void
 wd_wait_shown(WdFixture *self, const char *service, const char *backend)
 {
-    Wanted wanted = {self, service, backend};
+    /* What was shown of a predecessor does not count. */
+    gboolean up = g_strcmp0(service, "up") == 0;
+    Wanted wanted = {self, service, backend, up ? wd_service_pid(self) : 0};
 
     g_test_message("waiting for %s, %s", service, backend);
     eb_test_run_until(is_shown, &wanted);

@@ -254,6 +254,9 @@ test_new_service_is_told(void)
     pass(&world, 10);
     g_assert_cmpuint(world.reports, ==, 2);
     g_assert_cmpint(world.rules.told_pid, ==, 101);
+    /* And people see which one it is, though it never was seen to be gone. */
+    g_assert_cmpuint(world.service_changes, ==, 2);
+    g_assert_cmpint(world.rules.service_pid, ==, 101);
 }
 
 static void
