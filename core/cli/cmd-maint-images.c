@@ -64,14 +64,14 @@ JsonObject *
 eb_cli_maint_refresh_images(EbCli *cli, gboolean plan, GError **error)
 {
     g_autoptr(GCancellable) cancellable = g_cancellable_new();
-    g_autoptr(EbCliBackend) opened = eb_cli_backend_open(cli, cancellable, error);
+    gint64 max_age_s = 0;
+    g_autoptr(EbCliBackend) opened =
+        eb_cli_maint_days(cli, &max_age_s, error) ? eb_cli_backend_open(cli, cancellable, error) : NULL;
     g_auto(EbCliWait) wait = {0};
     g_autofree char *detail = NULL;
     gboolean changed = FALSE, due = FALSE;
-    gint64 max_age_s = 0;
 
-    if (opened == NULL || !eb_cli_maint_days(cli, &max_age_s, error) ||
-        !check(cli, opened, max_age_s, &due, &detail, error))
+    if (opened == NULL || !check(cli, opened, max_age_s, &due, &detail, error))
         return NULL;
     if (due && !plan) {
         g_autoptr(EbCliInterrupt) interrupt = eb_cli_interrupt_new(cancellable);
