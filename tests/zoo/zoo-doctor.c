@@ -144,10 +144,16 @@ run_bad(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
     return eb_check_result_new(EB_CHECK_OK, "not so bad");
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define DEADLINE_MS 5000
+#else
+#define DEADLINE_MS 1200
+#endif
+
 static const EbCheckInfo infos[] = {
-    {.id = GOOD, .title = "good", .expected = "good", .remedy = "none", .deadline_ms = 1200},
-    {.id = LATE, .title = "late", .expected = "late", .remedy = "none", .deadline_ms = 1200},
-    {.id = BAD, .title = "bad", .expected = "bad", .remedy = "none", .deadline_ms = 1200},
+    {.id = GOOD, .title = "good", .expected = "good", .remedy = "none", .deadline_ms = DEADLINE_MS},
+    {.id = LATE, .title = "late", .expected = "late", .remedy = "none", .deadline_ms = DEADLINE_MS},
+    {.id = BAD, .title = "bad", .expected = "bad", .remedy = "none", .deadline_ms = DEADLINE_MS},
 };
 
 typedef struct {
