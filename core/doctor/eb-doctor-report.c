@@ -335,10 +335,13 @@ eb_doctor_report_list_text(EbDoctorReport *self, gboolean verbose)
     for (guint i = 0; i < self->rows->len; i++) {
         const EbDoctorRow *row = self->rows->pdata[i];
         g_autofree char *reads = g_strjoinv(", ", (char **)row->info->reads);
+        const EbDoctorEntry *entry = eb_doctor_entry_find(row->info->id);
         g_string_append_printf(out, "%-6s  %s\n", row->info->id, row->info->title);
         if (verbose) {
             add_wrapped(out, "wanted", row->info->expected);
             add_wrapped(out, "do", row->info->remedy);
+            if (entry != NULL && *entry->cost != '\0')
+                add_wrapped(out, "cost", entry->cost);
             add_wrapped(out, "reads", reads);
         }
     }
@@ -356,6 +359,7 @@ eb_doctor_report_list_json(EbDoctorReport *self)
     json_builder_begin_array(builder);
     for (guint i = 0; i < self->rows->len; i++) {
         const EbDoctorRow *row = self->rows->pdata[i];
+        const EbDoctorEntry *entry = eb_doctor_entry_find(row->info->id);
         json_builder_begin_object(builder);
         add_string(builder, "id", row->info->id);
         add_string(builder, "title", row->info->title);

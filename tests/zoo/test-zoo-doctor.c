@@ -317,6 +317,8 @@ test_ids(void)
     g_assert_cmpint(world.code, ==, 0);
     g_assert_cmpstr(eb_json_get_string(row(&world, "x-zoo-doctor-segfault-bad"), "title"), ==, "bad");
     g_assert_null(eb_json_get_string(row(&world, "E-01"), "status"));
+    g_assert_nonnull(strstr(eb_json_get_string(row(&world, "E-17"), "cost"), "one layer less"));
+    g_assert_cmpstr(eb_json_get_string(row(&world, "E-06"), "hold"), ==, "fail");
 }
 
 /* What the service asks every minute: ours alone, and each says so of itself. */
