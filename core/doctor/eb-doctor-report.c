@@ -367,6 +367,7 @@ eb_doctor_report_list_json(EbDoctorReport *self)
         add_string(builder, "expected", row->info->expected);
         add_string(builder, "remedy", row->info->remedy);
         add_string(builder, "doc", row->info->doc);
+        add_string(builder, "cost", entry != NULL ? entry->cost : NULL);
         add_service(builder, row->info->id);
         json_builder_set_member_name(builder, "reads");
         json_builder_begin_array(builder);
