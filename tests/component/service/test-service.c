@@ -45,6 +45,22 @@ test_life(ServiceFixture *fixture, gconstpointer data)
     g_auto(EbTestRun) none = eb_test_run_program(fixture->config, NULL, "sessions show abcdefghijkl");
     g_assert_cmpint(none.code, ==, 2);
 
+    /* upkeep goes through it, and a backup beside it; a restore does not */
+    g_auto(EbTestRun) gc = eb_test_run_program(fixture->config, NULL, "maint gc --json");
+    g_assert_cmpint(gc.code, ==, 0);
+    g_assert_nonnull(strstr(gc.out, "{\"class\":\"guests\",\"before\":0,\"removed\":0,\"after\":0,\"bytes\":0}"));
+    g_assert_nonnull(strstr(gc.out, "{\"class\":\"sockets\",\"before\":0,"));
+    g_autofree char *backup_line = g_strdup_printf("maint backup %s/backup.tar", fixture->dir);
+    g_autofree char *restore_line = g_strdup_printf("maint restore %s/backup.tar --replace", fixture->dir);
+    g_auto(EbTestRun) backup = eb_test_run_program(fixture->config, NULL, backup_line);
+    g_assert_cmpint(backup.code, ==, 0);
+    g_auto(EbTestRun) restore = eb_test_run_program(fixture->config, NULL, restore_line);
+    g_assert_cmpint(restore.code, ==, 4);
+    g_assert_nonnull(strstr(restore.err, pid));
+    g_auto(EbTestRun) pin = eb_test_run_program(fixture->config, NULL, "sessions pin abcdefghijkl");
+    g_assert_cmpint(pin.code, ==, 2);
+    g_assert_cmpint(stat(fixture->socket, &info), ==, 0);
+
     /* A second one on the same directory names the first. */
     g_auto(EbTestRun) second = eb_test_run_program(fixture->config, NULL, "serve");
     g_assert_cmpint(second.code, ==, 4);
