@@ -76,17 +76,25 @@ eb_setup_units_names(EbSetup *self)
     return access(watchdog, X_OK) == 0 ? BOTH : SERVICE;
 }
 
+/* Beside a daemon directory of its own, as its ledger is. */
+static char *
+unit_dir(EbSetup *self, const char *system_dir, const char *kind, const char *unit)
+{
+    g_autofree char *own = g_strconcat(self->daemon_dir, "-units", NULL);
+
+    return self->private ? g_build_filename(own, kind, unit, NULL) : g_build_filename(system_dir, unit, NULL);
+}
+
 char *
 eb_setup_units_service_dir(EbSetup *self, const char *unit)
 {
-    return self->private ? g_build_filename(self->ledger_dir, "s6", unit, NULL) : g_build_filename(S6_DIR, unit, NULL);
+    return unit_dir(self, S6_DIR, "s6", unit);
 }
 
 char *
 eb_setup_units_log_dir(EbSetup *self, const char *unit)
 {
-    return self->private ? g_build_filename(self->ledger_dir, "log", unit, NULL)
-                         : g_build_filename(S6_LOG_DIR, unit, NULL);
+    return unit_dir(self, S6_LOG_DIR, "log", unit);
 }
 
 /* (transfer full) (nullable): absolute, since a unit has no working directory of the operator's */

@@ -375,13 +375,42 @@ set_late_error(EbSupervisor *self, const char *unit, guint deadline_ms, GError *
                  eb_unit_state_to_string(status.state), deadline_ms / 1000);
 }
 
+/* A directory that s6 has just taken up is started by that alone: to tell it so as well could start it twice. */
+static gboolean
+wait_first_start(EbSupervisor *self, const char *unit, guint deadline_ms, GError **error)
+{
+    gint64 until = g_get_monotonic_time() + (gint64)deadline_ms * 1000;
+
+    for (;;) {
+        g_auto(EbUnitStatus) status = {.exit_code = -1};
+        if (!query_s6(self, unit, &status, error))
+            return FALSE;
+        if (status.state == EB_UNIT_READY)
+            return TRUE;
+        if (status.state == EB_UNIT_FAILED || status.state == EB_UNIT_DOWN) {
+            eb_set_error(error, EB_ERROR_FAILED, "supervisor.ended", "%s ended while it started", unit);
+            return FALSE;
+        }
+        if (g_get_monotonic_time() > until) {
+            eb_set_error(error, EB_ERROR_TIMEOUT, "supervisor.late", "%s is %s after %u s", unit,
+                         eb_unit_state_to_string(status.state), deadline_ms / 1000);
+            return FALSE;
+        }
+        g_usleep(50 * 1000);
+    }
+}
+
 static gboolean
 start_s6(EbSupervisor *self, const char *unit, guint deadline_ms, GError **error)
 {
     g_autofree char *dir = s6_dir(self, unit);
+    g_autofree char *down = g_build_filename(dir, "down", NULL);
+    gboolean fresh = !s6_is_supervised(dir);
 
     if (!s6_supervise(self, dir, unit, error))
         return FALSE;
+    if (fresh && access(down, F_OK) < 0)
+        return wait_first_start(self, unit, deadline_ms, error);
     if (run_svc(dir, s6_notifies(dir) ? "-wU" : "-wu", "-u", deadline_ms, error))
         return TRUE;
     set_late_error(self, unit, deadline_ms, error);
