@@ -139,6 +139,21 @@ down_by_lock(EbCli *cli, EbConfig *config, EbCliService *service)
     return tell(cli, "foreground", holder->pid, work);
 }
 
+/* Something of this service is there to be ended through its supervisor. */
+static gboolean
+is_supervised(const EbCliService *service)
+{
+    g_auto(EbUnitStatus) watchdog = {.exit_code = -1};
+
+    if (!service->ours)
+        return FALSE;
+    if (service->unit.state != EB_UNIT_DOWN && service->unit.state != EB_UNIT_FAILED)
+        return TRUE;
+    /* A service that refused its start leaves its watchdog waiting for it. */
+    return service->holder.pid == 0 &&
+           eb_supervisor_query(service->supervisor, EB_CLI_WATCHDOG_UNIT, &watchdog, NULL) && watchdog.pid != 0;
+}
+
 int
 eb_cmd_down(EbCli *cli, int argc, char **argv)
 {
@@ -152,7 +167,7 @@ eb_cmd_down(EbCli *cli, int argc, char **argv)
         return eb_cli_fail(cli, "down", service.unit_problem);
     if (service.lock_problem != NULL)
         return eb_cli_fail(cli, "down", service.lock_problem);
-    if (service.ours && service.unit.state != EB_UNIT_DOWN && service.unit.state != EB_UNIT_FAILED)
+    if (is_supervised(&service))
         return down_supervised(cli, config, &service);
     if (service.holder.pid != 0)
         return down_by_lock(cli, config, &service);

@@ -90,8 +90,11 @@ static void
 explain_down(EbCliService *service, const char *state_dir, const GError *problem, JsonObject *object)
 {
     const EbUnitStatus *unit = &service->unit;
-    g_autofree char *log = service->ours ? eb_supervisor_read_log(service->supervisor, EB_CLI_SERVICE_UNIT) : NULL;
+    /* The service's last word is about its last end only when it ended with an error of its own. */
+    gboolean failed = service->ours && unit->pid == 0 && unit->exit_code > 0;
+    g_autofree char *log = failed ? eb_supervisor_read_log(service->supervisor, EB_CLI_SERVICE_UNIT) : NULL;
     g_autofree char *said = eb_cli_service_last_error(log);
+    g_autofree char *where = service->ours ? eb_supervisor_where_log(service->supervisor, EB_CLI_SERVICE_UNIT) : NULL;
     g_autofree char *why = NULL;
     const char *next = "errand-box up";
 
@@ -115,6 +118,7 @@ explain_down(EbCliService *service, const char *state_dir, const GError *problem
     }
     set_text(object, "why", why);
     set_text(object, "last_error", said);
+    set_text(object, "log", where);
     json_object_set_string_member(object, "next", next);
 }
 

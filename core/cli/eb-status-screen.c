@@ -126,6 +126,8 @@ add_down(Screen *screen, JsonObject *status)
             means != NULL ? means : "");
     if (eb_json_get_string(status, "last_error") != NULL)
         add(screen, "last error", "%s", eb_json_get_string(status, "last_error"));
+    if (eb_json_get_string(status, "log") != NULL)
+        add(screen, "log", "%s", eb_json_get_string(status, "log"));
     add(screen, "next", "%s", text_or(status, "next", "errand-box up"));
 }
 

@@ -503,6 +503,26 @@ read_tail(const char *path)
     return g_steal_pointer(&text);
 }
 
+/* (transfer full) (nullable) */
+static char *
+s6_log_file(EbSupervisor *self, const char *unit)
+{
+    g_autofree char *named = g_build_filename(self->scan_dir, unit, "log", "logdir", NULL);
+    g_autofree char *directory = read_first_line(named);
+
+    return directory != NULL ? g_build_filename(directory, "current", NULL) : NULL;
+}
+
+char *
+eb_supervisor_where_log(EbSupervisor *self, const char *unit)
+{
+    g_return_val_if_fail(EB_IS_SUPERVISOR(self), NULL);
+
+    if (!check_unit(self, unit, NULL))
+        return NULL;
+    return self->kind == EB_SUPERVISOR_S6 ? s6_log_file(self, unit) : g_strdup_printf("journalctl -u %s", unit);
+}
+
 char *
 eb_supervisor_read_log(EbSupervisor *self, const char *unit)
 {
@@ -511,9 +531,7 @@ eb_supervisor_read_log(EbSupervisor *self, const char *unit)
     if (!check_unit(self, unit, NULL))
         return NULL;
     if (self->kind == EB_SUPERVISOR_S6) {
-        g_autofree char *named = g_build_filename(self->scan_dir, unit, "log", "logdir", NULL);
-        g_autofree char *directory = read_first_line(named);
-        g_autofree char *path = directory != NULL ? g_build_filename(directory, "current", NULL) : NULL;
+        g_autofree char *path = s6_log_file(self, unit);
         return path != NULL ? read_tail(path) : NULL;
     }
     g_autofree char *name = systemd_name(unit);

@@ -113,6 +113,9 @@ gboolean eb_supervisor_set_enabled(EbSupervisor *self, const char *unit, gboolea
  */
 char *eb_supervisor_read_log(EbSupervisor *self, const char *unit);
 
+/** eb_supervisor_where_log: (transfer full) (nullable): for people: the file, or what to type. */
+char *eb_supervisor_where_log(EbSupervisor *self, const char *unit);
+
 /** eb_supervisor_query_async, eb_supervisor_restart_async: the same in a thread, for programs with a main loop. */
 void eb_supervisor_query_async(EbSupervisor *self, const char *unit, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data);

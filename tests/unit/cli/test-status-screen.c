@@ -68,7 +68,8 @@ test_down(void)
 {
     g_autofree char *screen = screen_of(
         "{\"running\":false,\"why\":\"it ended and its supervisor leaves it so\",\"last_error\":\"the service does not "
-        "start: no credential chat-token\",\"next\":\"errand-box up\",\"supervisor\":{\"kind\":\"s6\",\"ours\":true,"
+        "start: no credential chat-token\",\"log\":\"journalctl -u errand-boxd\",\"next\":\"errand-box "
+        "up\",\"supervisor\":{\"kind\":\"s6\",\"ours\":true,"
         "\"state\":\"failed\",\"since\":\"2026-11-30T00:50:20Z\",\"exit_code\":2,\"exit_means\":\"exit 2: refused\"},"
         "\"backend\":{\"name\":\"incus\",\"answers\":false,\"error\":\"nobody answers\"}}");
     g_autofree char *bare = screen_of("{}");
@@ -78,6 +79,7 @@ test_down(void)
                     "service    not running: it ended and its supervisor leaves it so\n"
                     "s6         failed for 3 min; exit 2: refused\n"
                     "last error the service does not start: no credential chat-token\n"
+                    "log        journalctl -u errand-boxd\n"
                     "next       errand-box up\n"
                     "incus      nobody answers\n"
                     "watchdog   not running\n");
