@@ -115,13 +115,22 @@ gboolean
 eb_watchdog_take_lock(EbWatchdog *self, GError **error)
 {
     g_return_val_if_fail(EB_IS_WATCHDOG(self) && self->lock == NULL, FALSE);
+    GError *local = NULL;
 
-    if (!eb_session_dirs_make_private(self->run_dir, geteuid(), getegid(), error))
-        return FALSE;
-    self->lock = eb_dir_lock_take(self->run_dir, EB_WATCHDOG_LOCK_FILE, error);
-    if (self->lock == NULL)
-        g_prefix_error(error, "another watchdog looks after this state directory: ");
-    return self->lock != NULL;
+    if (eb_session_dirs_make_private(self->run_dir, geteuid(), getegid(), &local))
+        self->lock = eb_dir_lock_take(self->run_dir, EB_WATCHDOG_LOCK_FILE, &local);
+    if (self->lock != NULL)
+        return TRUE;
+    if (g_error_matches(local, EB_ERROR, EB_ERROR_QUOTA)) {
+        /* Two of them would end the same guests, which does no harm; none would end no guest. */
+        eb_warning("%s: the watchdog goes on without its lock, and shows nothing", local->message);
+        g_error_free(local);
+        return TRUE;
+    }
+    if (g_error_matches(local, EB_ERROR, EB_ERROR_LOCKED))
+        g_prefix_error(&local, "another watchdog looks after this state directory: ");
+    g_propagate_error(error, local);
+    return FALSE;
 }
 
 void
@@ -205,7 +214,13 @@ show(EbWatchdog *self, const EbWatchdogView *view)
 {
     gboolean old = view->now_us - self->shown_us >= (gint64)SHOW_S * G_USEC_PER_SEC;
 
-    if (self->writing || self->lock == NULL || (!self->dirty && !old))
+    if (self->writing || (!self->dirty && !old))
+        return;
+    self->dirty = FALSE;
+    self->shown_us = view->now_us;
+    eb_notify_status("service %s, backend %s", eb_watchdog_service_state_to_string(self->rules.service),
+                     eb_watchdog_backend_state_to_string(self->rules.backend));
+    if (self->lock == NULL)
         return;
     g_autoptr(GDateTime) at = g_date_time_new_now_utc();
     g_autoptr(JsonNode) node = eb_watchdog_view_json(view, at);
@@ -215,10 +230,6 @@ show(EbWatchdog *self, const EbWatchdogView *view)
     job->text = eb_json_write(node, &job->length);
     g_task_set_task_data(task, job, write_free);
     self->writing = TRUE;
-    self->dirty = FALSE;
-    self->shown_us = view->now_us;
-    eb_notify_status("service %s, backend %s", eb_watchdog_service_state_to_string(self->rules.service),
-                     eb_watchdog_backend_state_to_string(self->rules.backend));
     eb_worker_run(self->disk, task, write_in_worker);
 }
 
@@ -477,7 +488,7 @@ watch_signal(int signum, EbWatchdog *self)
 void
 eb_watchdog_run_async(EbWatchdog *self, GAsyncReadyCallback callback, gpointer user_data)
 {
-    g_return_if_fail(EB_IS_WATCHDOG(self) && self->task == NULL && self->lock != NULL);
+    g_return_if_fail(EB_IS_WATCHDOG(self) && self->task == NULL);
 
     self->task = g_task_new(self, NULL, callback, user_data);
     g_task_set_source_tag(self->task, eb_watchdog_run_async);

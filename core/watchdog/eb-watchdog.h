@@ -26,7 +26,10 @@ G_DECLARE_FINAL_TYPE(EbWatchdog, eb_watchdog, EB, WATCHDOG, GObject)
  */
 EbWatchdog *eb_watchdog_new(EbConfig *config, EbContainerBackend *backend, const EbWatchdogLimits *limits,
                             const char *remedy);
-/** eb_watchdog_take_lock: EB_ERROR_LOCKED when another one looks after this state directory. Blocks for moments. */
+/**
+ * eb_watchdog_take_lock: EB_ERROR_LOCKED when another one looks after this state directory. A full disk is no reason not to
+ * run. Blocks for moments.
+ */
 gboolean eb_watchdog_take_lock(EbWatchdog *self, GError **error);
 /** eb_watchdog_run_async: until eb_watchdog_stop(), SIGTERM or SIGINT; nothing that is under way is waited for. */
 void eb_watchdog_run_async(EbWatchdog *self, GAsyncReadyCallback callback, gpointer user_data);

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,6 +74,29 @@ test_life(ServiceFixture *fixture, gconstpointer data)
     g_assert_cmpint(access(lock, F_OK), ==, -1);
 }
 
+/* Not even its lock file can be made: it runs, sees and says so, and shows nothing. */
+static void
+test_full_disk(ServiceFixture *fixture, gconstpointer data)
+{
+    g_autofree char *run_dir = g_path_get_dirname(fixture->socket);
+    g_autofree char *options =
+        g_strdup_printf("size=4k,nr_inodes=1,mode=0700,uid=%u", getpwnam(SERVICE_ACCOUNT)->pw_uid);
+
+    g_assert_cmpint(mkdir(run_dir, 0700), ==, 0);
+    if (mount("tmpfs", run_dir, "tmpfs", 0, options) != 0) {
+        g_test_skip("this host lets root mount nothing");
+        return;
+    }
+    g_autoptr(GSubprocess) watchdog = start(fixture);
+    service_wait_notice(fixture, "STATUS=service stopped, backend ok");
+    g_subprocess_send_signal(watchdog, SIGTERM);
+    int code = eb_test_wait_exit(watchdog);
+    g_assert_cmpint(umount(run_dir), ==, 0);
+    g_assert_cmpint(code, ==, 0);
+    g_autofree char *log = service_read_log(fixture);
+    g_assert_nonnull(strstr(log, "goes on without its lock"));
+}
+
 static void
 test_refused(ServiceFixture *fixture, gconstpointer data)
 {
@@ -91,6 +115,7 @@ static void
 add(void)
 {
     g_test_add("/watchdog-program/life", ServiceFixture, NULL, service_set_up, test_life, service_tear_down);
+    g_test_add("/watchdog-program/full-disk", ServiceFixture, NULL, service_set_up, test_full_disk, service_tear_down);
     g_test_add("/watchdog-program/refused", ServiceFixture, NULL, service_set_up, test_refused, service_tear_down);
 }
 
