@@ -31,7 +31,7 @@ eb_cmd_serve(EbCli *cli, int argc, char **argv)
     if (credentials == NULL)
         return eb_cli_fail(cli, "the service does not start", error);
     g_autoptr(EbDaemon) daemon = eb_daemon_new(config, eb_cli_get_paths(cli, NULL), registry);
-    eb_daemon_set_config_file(daemon, eb_cli_args_value(eb_cli_get_args(cli), "config"));
+    eb_daemon_set_config_file(daemon, eb_cli_get_config_file(cli));
     eb_daemon_run_async(daemon, ended, &run);
     eb_cli_wait(cli, &run.done);
     if (run.error == NULL)

@@ -16,10 +16,11 @@ typedef struct {
     EbCheckStatus status;
     Hold hold;
     gboolean watch, accepted;
-    gboolean holds;  /* new sessions, by this one */
-    gboolean warned; /* people were told that it runs out */
-    guint clean;     /* reports in a row without a reason to hold */
-    gint64 since_ms; /* when it became what it is */
+    gboolean holds;   /* new sessions, by this one */
+    gboolean suspect; /* it would, if it is so the next time too */
+    gboolean warned;  /* people were told that it runs out */
+    guint clean;      /* reports in a row without a reason to hold */
+    gint64 since_ms;  /* when it became what it is */
 } Row;
 
 struct _EbHealthRules {
@@ -156,8 +157,9 @@ merge(EbHealthRules *self, Row *row, gint64 now_ms)
     row->clean = is_against(row) || old == NULL ? 0 : old->clean + 1;
     /* What is so from the beginning is for the operator, who finds it in the status. */
     row->warned = row->status != EB_CHECK_OK && (old == NULL || old->warned);
-    row->holds =
-        is_against(row) || (old != NULL && old->holds && row->hold == HOLD_FAIL && row->clean < EB_HEALTH_CLEAN_RUNS);
+    row->suspect = is_against(row) && old != NULL && !is_against(old);
+    row->holds = (is_against(row) && !row->suspect) ||
+                 (old != NULL && old->holds && row->hold == HOLD_FAIL && row->clean < EB_HEALTH_CLEAN_RUNS);
     if (old == NULL) {
         g_ptr_array_add(self->rows, row);
         return;
@@ -330,6 +332,19 @@ eb_health_rules_watched(const EbHealthRules *self)
     for (guint i = 0; i < self->rows->len; i++) {
         const Row *row = self->rows->pdata[i];
         if (row->watch || row->holds)
+            g_strv_builder_add(ids, row->id);
+    }
+    return g_strv_builder_end(ids);
+}
+
+char **
+eb_health_rules_suspects(const EbHealthRules *self)
+{
+    g_autoptr(GStrvBuilder) ids = g_strv_builder_new();
+
+    for (guint i = 0; i < self->rows->len; i++) {
+        const Row *row = self->rows->pdata[i];
+        if (row->suspect)
             g_strv_builder_add(ids, row->id);
     }
     return g_strv_builder_end(ids);

@@ -18,6 +18,9 @@ G_BEGIN_DECLS
  * A check whose status is FAIL, or DEGRADED with an id that the operator has not accepted, holds new sessions. Rows say
  * themselves when that is otherwise: "hold" is "degraded" (so it is without it), "fail" (degraded is a warning) or
  * "never" (the service watches that itself). "watch": it changes by itself and is asked for often.
+ *
+ * What was good and is not any more is a suspect first: a host that is busy makes checks fail that only took too long.
+ * It holds when the next report says so too.
  */
 typedef struct _EbHealthRules EbHealthRules;
 /** eb_health_rules_new: @accepted: (array zero-terminated=1) (nullable): ids */
@@ -56,6 +59,8 @@ GError *eb_health_rules_hold(const EbHealthRules *self);
 char *eb_health_rules_warn(EbHealthRules *self);
 /** eb_health_rules_watched: (transfer full) (array zero-terminated=1): ids to ask for often, and those that hold. */
 char **eb_health_rules_watched(const EbHealthRules *self);
+/** eb_health_rules_suspects: (transfer full) (array zero-terminated=1): ids that are to be asked for once more, soon. */
+char **eb_health_rules_suspects(const EbHealthRules *self);
 /** eb_health_rules_to_json: (transfer full): [{id,title,status,observed,remedy,accepted,holds,since}] of all not ok. */
 JsonArray *eb_health_rules_to_json(const EbHealthRules *self);
 /** eb_health_rules_get_failure: (nullable): why the doctor did not work the last time. */

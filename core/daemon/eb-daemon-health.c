@@ -21,6 +21,7 @@ struct _EbDaemonHealth {
     GCancellable *cancellable; /* of the doctor's run */
     GPtrArray *waits;          /* (element-type GTask): for the end of a whole run, at most EB_HEALTH_MAX_WAITS */
     gboolean running, whole;   /* the doctor, all of it */
+    gboolean answering;        /* the waits, when nothing is suspect any more */
     gboolean known;            /* its first run has ended */
     gboolean again;            /* somebody asked for a whole run while another was under way */
     guint runs;
@@ -28,13 +29,14 @@ struct _EbDaemonHealth {
     EbWorker *worker;  /* reads the space left */
     GPtrArray *spaces; /* (element-type EbSpace) (nullable) */
     gboolean reading;
-    GSource *doctor_timer, *space_timer, *report_timer;
+    GSource *doctor_timer, *space_timer, *report_timer, *suspect_timer;
     GError *wedged; /* (nullable): what the watchdog reported */
 };
 
 G_DEFINE_FINAL_TYPE(EbDaemonHealth, eb_daemon_health, G_TYPE_OBJECT)
 
 static void begin_run(EbDaemonHealth *self, gboolean whole);
+static void run_doctor(EbDaemonHealth *self, gboolean whole, const char *const *ids);
 
 /* --- the doctor --- */
 
@@ -61,6 +63,34 @@ answer_waits(EbDaemonHealth *self)
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);
     for (guint i = 0; i < waits->len; i++)
         g_task_return_boolean(waits->pdata[i], TRUE);
+}
+
+static gboolean
+on_suspect_due(gpointer data)
+{
+    EbDaemonHealth *self = EB_DAEMON_HEALTH(data);
+    g_auto(GStrv) ids = eb_health_rules_suspects(self->rules);
+
+    g_clear_pointer(&self->suspect_timer, g_source_unref);
+    if (!self->running && ids[0] != NULL)
+        run_doctor(self, FALSE, (const char *const *)ids);
+    return G_SOURCE_REMOVE;
+}
+
+/* FALSE: nothing is suspect. */
+static gboolean
+ask_again_soon(EbDaemonHealth *self)
+{
+    g_auto(GStrv) ids = eb_health_rules_suspects(self->rules);
+
+    eb_clear_source(&self->suspect_timer);
+    /* Without a manager nothing is held yet, or nothing any more. */
+    if (ids[0] == NULL || self->manager == NULL)
+        return FALSE;
+    self->suspect_timer = g_timeout_source_new_seconds(EB_HEALTH_SUSPECT_S);
+    g_source_set_callback(self->suspect_timer, on_suspect_due, self, NULL);
+    g_source_attach(self->suspect_timer, NULL);
+    return TRUE;
 }
 
 static void
@@ -90,12 +120,25 @@ on_report(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     self->known = TRUE;
     apply_rules(self);
-    if (whole && !self->again)
-        answer_waits(self);
     if (self->again) {
         self->again = FALSE;
         begin_run(self, TRUE);
+        return;
     }
+    self->answering = self->answering || whole;
+    if (ask_again_soon(self) || !self->answering)
+        return;
+    self->answering = FALSE;
+    answer_waits(self);
+}
+
+static void
+run_doctor(EbDaemonHealth *self, gboolean whole, const char *const *ids)
+{
+    self->running = TRUE;
+    self->whole = whole;
+    eb_daemon_doctor_run_async(self->paths, self->doctor, self->config_file, ids, EB_DAEMON_DOCTOR_DEADLINE_MS,
+                               self->cancellable, on_report, g_object_ref(self));
 }
 
 static void
@@ -109,10 +152,7 @@ begin_run(EbDaemonHealth *self, gboolean whole)
     }
     if (!whole && ids[0] == NULL)
         return; /* nothing is to be asked for often */
-    self->running = TRUE;
-    self->whole = whole;
-    eb_daemon_doctor_run_async(self->paths, self->doctor, self->config_file, (const char *const *)ids,
-                               EB_DAEMON_DOCTOR_DEADLINE_MS, self->cancellable, on_report, g_object_ref(self));
+    run_doctor(self, whole, (const char *const *)ids);
 }
 
 static gboolean
@@ -325,7 +365,7 @@ eb_daemon_health_to_json(EbDaemonHealth *self)
     set_text(object, "hold", hold);
     json_object_set_array_member(object, "checks", eb_health_rules_to_json(self->rules));
     set_text(object, "checked_at", at);
-    set_text(object, "doctor", eb_health_rules_get_failure(self->rules));
+    set_text(object, "doctor_error", eb_health_rules_get_failure(self->rules));
     json_object_set_array_member(object, "space", spaces_to_json(self));
     return object;
 }
@@ -398,6 +438,7 @@ eb_daemon_health_detach(EbDaemonHealth *self)
     eb_clear_source(&self->doctor_timer);
     eb_clear_source(&self->space_timer);
     eb_clear_source(&self->report_timer);
+    eb_clear_source(&self->suspect_timer);
     if (self->cancellable != NULL)
         g_cancellable_cancel(self->cancellable);
     self->again = FALSE;
@@ -413,6 +454,7 @@ eb_daemon_health_finalize(GObject *object)
     eb_clear_source(&self->doctor_timer);
     eb_clear_source(&self->space_timer);
     eb_clear_source(&self->report_timer);
+    eb_clear_source(&self->suspect_timer);
     g_clear_pointer(&self->spaces, g_ptr_array_unref);
     g_clear_error(&self->wedged);
     g_clear_object(&self->cancellable);

@@ -11,6 +11,8 @@ G_BEGIN_DECLS
 #define EB_HEALTH_SPACE_S 5
 /** EB_HEALTH_WHOLE_EVERY: of the runs of the doctor, so many a whole one. */
 #define EB_HEALTH_WHOLE_EVERY 10
+/** EB_HEALTH_SUSPECT_S: seconds until what has just turned bad is asked for once more, before it holds anything. */
+#define EB_HEALTH_SUSPECT_S 2
 /** EB_HEALTH_REPORT_S: a watchdog that says nothing for so long holds nobody any more. */
 #define EB_HEALTH_REPORT_S 120
 /** EB_HEALTH_MAX_WAITS: requests that wait for a run of the doctor. */
@@ -51,7 +53,7 @@ void eb_daemon_health_check_async(EbDaemonHealth *self, GCancellable *cancellabl
 JsonObject *eb_daemon_health_check_finish(EbDaemonHealth *self, GAsyncResult *result, GError **error);
 /**
  * eb_daemon_health_to_json: (transfer full): {"hold": why or null, "checks": [see eb_health_rules_to_json()],
- * "checked_at": time or null, "doctor": why it did not work or null, "space": [{path, free, total, needs, level}]}
+ * "checked_at": time or null, "doctor_error": why it did not work or null, "space": [{path, free, total, needs, level}]}
  */
 JsonObject *eb_daemon_health_to_json(EbDaemonHealth *self);
 

@@ -197,21 +197,39 @@ test_doctor_breaks(void)
     for (gsize i = 0; i < G_N_ELEMENTS(ways); i++) {
         doctor_does(f, ways[i]);
         g_autoptr(JsonObject) broken = check(f);
-        g_assert_nonnull(eb_json_get_string(broken, "doctor"));
+        g_assert_nonnull(eb_json_get_string(broken, "doctor_error"));
         g_assert_true(is_free(f));
     }
     doctor_says(f, BAD);
     g_autoptr(JsonObject) bad = check(f);
-    g_assert_null(eb_json_get_string(bad, "doctor"));
+    g_assert_null(eb_json_get_string(bad, "doctor_error"));
     g_assert_cmpstr(eb_json_get_string(bad, "hold"), ==, "E-33 project directory: mode 0755 (to do: chmod 700)");
     doctor_does(f, ways[0]);
     g_autoptr(JsonObject) again = check(f);
     assert_hold(f, "E-33");
-    g_assert_nonnull(strstr(eb_json_get_string(again, "doctor"), "SIGSEGV"));
+    g_assert_nonnull(strstr(eb_json_get_string(again, "doctor_error"), "SIGSEGV"));
     doctor_says(f, FINE);
     g_autoptr(JsonObject) fine = check(f);
     g_assert_cmpuint(json_array_get_length(eb_json_get_array(fine, "checks")), ==, 0);
     g_assert_true(is_free(f));
+}
+
+/* A check that only took too long is asked for again, and holds nothing. */
+static void
+test_blink(void)
+{
+    g_autoptr(Fixture) f = fixture_new(NULL, "echo '{\"schema\":1,\"checks\":[" FINE "]}'\n");
+    g_autofree char *once = g_strdup_printf("if [ -e '%s/seen' ]; then echo '{\"schema\":1,\"checks\":[" FINE
+                                            "]}'; else : >'%s/seen'; echo '{\"schema\":1,\"checks\":[" BAD "]}'; fi",
+                                            f->dir, f->dir);
+
+    eb_daemon_health_attach(f->health, f->session->manager);
+    doctor_does(f, once);
+    g_autoptr(JsonObject) health = check(f);
+    g_autofree char *seen = g_build_filename(f->dir, "seen", NULL);
+    g_assert_true(g_file_test(seen, G_FILE_TEST_EXISTS));
+    g_assert_null(eb_json_get_string(health, "hold"));
+    g_assert_cmpuint(json_array_get_length(eb_json_get_array(health, "checks")), ==, 0);
 }
 
 static guint
@@ -318,6 +336,7 @@ main(int argc, char **argv)
     g_test_add_func("/health/gate", test_gate);
     g_test_add_func("/health/fails-then-works", test_fails_then_works);
     g_test_add_func("/health/doctor-breaks", test_doctor_breaks);
+    g_test_add_func("/health/blink", test_blink);
     g_test_add_func("/health/many-ask", test_many_ask);
     g_test_add_func("/health/watchdog", test_watchdog);
     g_test_add_func("/health/small-disk", test_small_disk);

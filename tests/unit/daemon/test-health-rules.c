@@ -37,6 +37,14 @@ take_one(EbHealthRules *rules, const char *id, const char *status, const char *e
     g_assert_true(take(rules, text, FALSE, NULL));
 }
 
+/* As the service asks: what is suspect comes once more. */
+static void
+take_sure(EbHealthRules *rules, const char *id, const char *status, const char *extra)
+{
+    take_one(rules, id, status, extra);
+    take_one(rules, id, status, extra);
+}
+
 static void
 assert_holds(EbHealthRules *rules, EbErrorCode code, const char *text)
 {
@@ -94,16 +102,16 @@ test_hold_and_clear(void)
     take_one(rules, "E-17", "degraded", "");
     take_one(rules, "E-33", "ok", "");
     assert_free(rules);
-    take_one(rules, "E-33", "degraded", "");
+    take_sure(rules, "E-33", "degraded", "");
     assert_holds(rules, EB_ERROR_DEGRADED, "E-33 title of E-33: seen by E-33 (to do: mend E-33)");
     /* An accepted id is accepted as degraded, not as failing. */
-    take_one(rules, "E-17", "fail", "");
+    take_sure(rules, "E-17", "fail", "");
     assert_holds(rules, EB_ERROR_UNAVAILABLE, "E-17 title of E-17: seen by E-17 (to do: mend E-17); E-33");
     take_one(rules, "E-33", "ok", "");
     take_one(rules, "E-17", "degraded", "");
     assert_free(rules);
     /* What others are asked for is not forgotten; what a whole report does not name is. */
-    take_one(rules, "E-33", "fail", "");
+    take_sure(rules, "E-33", "fail", "");
     take_one(rules, "E-01", "ok", "");
     assert_holds(rules, EB_ERROR_UNAVAILABLE, "E-33");
     g_autofree char *fine = row("E-01", "ok", "");
@@ -133,11 +141,11 @@ test_running_low(void)
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
     second = eb_health_rules_warn(rules);
     g_assert_null(second);
-    take_one(rules, "E-39", "fail", ",\"hold\":\"fail\"");
+    take_sure(rules, "E-39", "fail", ",\"hold\":\"fail\"");
     assert_holds(rules, EB_ERROR_UNAVAILABLE, "E-39");
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
     assert_holds(rules, EB_ERROR_UNAVAILABLE, "E-39");
-    take_one(rules, "E-39", "fail", ",\"hold\":\"fail\"");
+    take_sure(rules, "E-39", "fail", ",\"hold\":\"fail\"");
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
     assert_holds(rules, EB_ERROR_UNAVAILABLE, "E-39");
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
@@ -146,6 +154,31 @@ test_running_low(void)
     take_one(rules, "E-39", "degraded", ",\"hold\":\"fail\"");
     third = eb_health_rules_warn(rules);
     g_assert_nonnull(third);
+}
+
+/* A check that is good the next time held nothing. */
+static void
+test_suspects(void)
+{
+    g_autoptr(EbHealthRules) rules = eb_health_rules_new(NULL);
+
+    take_one(rules, "E-33", "ok", "");
+    take_one(rules, "E-22", "skipped", "");
+    take_one(rules, "E-33", "fail", "");
+    take_one(rules, "E-22", "degraded", "");
+    take_one(rules, "E-40", "fail", ",\"hold\":\"never\"");
+    assert_free(rules);
+    g_auto(GStrv) ids = eb_health_rules_suspects(rules);
+    g_autofree char *text = g_strjoinv(" ", ids);
+    g_assert_cmpstr(text, ==, "E-33 E-22");
+    take_one(rules, "E-33", "ok", "");
+    take_one(rules, "E-22", "degraded", "");
+    assert_holds(rules, EB_ERROR_DEGRADED, "E-22");
+    g_auto(GStrv) none = eb_health_rules_suspects(rules);
+    g_assert_null(none[0]);
+    take_one(rules, "E-33", "fail", "");
+    g_autoptr(GError) why = eb_health_rules_hold(rules);
+    g_assert_null(strstr(why->message, "E-33"));
 }
 
 static void
@@ -248,6 +281,7 @@ test_bounds(void)
     g_autofree char *loud = g_strdup_printf(
         "{\"id\":\"E-1\",\"status\":\"fail\",\"title\":\"%s\",\"observed\":\"a\\nb\\u001b[2J%s\",\"remedy\":\"%s\"}",
         endless, endless, endless);
+    g_assert_true(take(rules, loud, FALSE, NULL));
     g_assert_true(take(rules, loud, FALSE, NULL));
     g_autoptr(GError) why = eb_health_rules_hold(rules);
     g_assert_cmpuint(strlen(why->message), <, 2 * EB_HEALTH_MAX_TEXT + 200);
@@ -371,6 +405,7 @@ main(int argc, char **argv)
     g_test_add_func("/health/gate", test_gate);
     g_test_add_func("/health/hold-and-clear", test_hold_and_clear);
     g_test_add_func("/health/running-low", test_running_low);
+    g_test_add_func("/health/suspects", test_suspects);
     g_test_add_func("/health/watched", test_watched);
     g_test_add_func("/health/many-are-counted", test_many_are_counted);
     g_test_add_func("/health/doctor-failed", test_doctor_failed);
