@@ -146,11 +146,13 @@ get_ready(EbDaemon *self)
     }
     /* Before people are listened to: what they missed is answered with the reason too. */
     eb_daemon_health_attach(self->health, self->manager);
+    eb_log_step("start.control", "EB_REASON", NULL);
     attach_transports(self);
     self->state = STATE_READY;
     self->watchdog = eb_notify_watchdog_source();
     eb_daemon_beat_ready(self->beat, self->manager);
     eb_info("ready");
+    eb_log_step("start.ready", "EB_REASON", NULL);
 }
 
 static void
@@ -264,6 +266,7 @@ plugins_stopped(GObject *source, GAsyncResult *result, gpointer user_data)
 static void
 stop_plugins(EbDaemon *self)
 {
+    eb_log_step("close.plugins", "EB_REASON", NULL);
     self->state = STATE_STOPPING;
     if (self->plugins_started)
         eb_plugin_registry_stop_async(self->registry, EB_DAEMON_PLUGIN_STOP_MS, NULL, plugins_stopped,
@@ -290,6 +293,7 @@ drain(EbDaemon *self)
 {
     if (self->state >= STATE_CLOSING)
         return;
+    eb_log_step("close.drain", "EB_REASON", NULL);
     eb_daemon_beat_stopping(self->beat);
     self->state = STATE_CLOSING;
     if (self->health != NULL)
@@ -385,6 +389,7 @@ eb_daemon_run_async(EbDaemon *self, GAsyncReadyCallback callback, gpointer user_
         fail(self, error);
         return;
     }
+    eb_log_step("start.plugins", "EB_REASON", NULL);
     self->state = STATE_PLUGINS;
     /* It looks at the host while the plugins start and the state is opened. */
     self->health = eb_daemon_health_new(self->config, self->paths, self->config_file, NULL);

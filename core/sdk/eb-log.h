@@ -21,6 +21,16 @@ G_BEGIN_DECLS
  */
 EB_API void eb_log_event(GLogLevelFlags level, const char *domain, const char *message, ...) G_GNUC_NULL_TERMINATED;
 
+/**
+ * eb_log_step: a mark in the debug log: what is done next leaves something behind when the process dies here.
+ * @step: "launch.guest": a constant name, unique for its place
+ * @field, @value: one pair as of eb_log_event(): EB_SESSION or EB_INSTANCE; a NULL value is left out
+ *
+ * `errand-box maint selftest` kills the service at every one of them, so a new step gets a mark and a row in its table.
+ */
+#define eb_log_step(step, field, value) eb_log_event(G_LOG_LEVEL_DEBUG, EB_LOG_STEP_DOMAIN, step, field, value, NULL)
+#define EB_LOG_STEP_DOMAIN "eb-step"
+
 #define eb_debug(...) g_log_structured(G_LOG_DOMAIN, G_LOG_LEVEL_DEBUG, "MESSAGE", __VA_ARGS__)
 #define eb_info(...) g_log_structured(G_LOG_DOMAIN, G_LOG_LEVEL_INFO, "MESSAGE", __VA_ARGS__)
 #define eb_warning(...) g_log_structured(G_LOG_DOMAIN, G_LOG_LEVEL_WARNING, "MESSAGE", __VA_ARGS__)

@@ -298,6 +298,7 @@ on_exec(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     eb_guest_push_agent(op->guest);
+    eb_log_step("launch.block", "EB_SESSION", op->guest->id);
     gsize length = 0;
     const void *bytes = g_bytes_get_data(op->block, &length);
     g_output_stream_write_all_async(eb_exec_get_stdin(op->guest->exec), bytes, length, G_PRIORITY_DEFAULT,
@@ -567,6 +568,8 @@ enter(EbLaunchOp *op, EbLaunchState state)
         fail(op, eb_error_new(EB_ERROR_CANCELLED, "session.cancelled", "the start was cancelled"));
         return;
     }
+    g_autofree char *step = g_strconcat("launch.", eb_launch_state_to_string(state), NULL);
+    eb_log_step(step, "EB_SESSION", op->guest->id);
     EbSessionParts *parts = op->guest->parts;
     if (parts->step_hook != NULL && !parts->step_hook(state, parts->step_hook_data, &error)) {
         fail(op, error);

@@ -73,6 +73,7 @@ give_prompt(EbRouter *self, EbSession *session, EbChatMessage *message, const ch
     g_autoptr(GError) error = NULL;
     g_autoptr(EbSessionRecord) record = eb_session_record_ref(eb_session_get_record(session));
     EbPrompt *prompt = make_prompt(message, text);
+    eb_log_step("message.given", "EB_SESSION", record->id);
     eb_journal_mark(self->manager->parts->store, self->name, message->id, EB_JOURNAL_RECEIVED, record->id);
     eb_router_follow(self, message);
     gboolean taken = how == EB_ROUTER_STEER  ? eb_session_steer(session, prompt, &error)
@@ -250,6 +251,7 @@ on_thread(GObject *source, GAsyncResult *result, gpointer user_data)
         g_prefix_error(&error, "no thread could be opened: ");
         eb_router_refuse(self, opening->message, NULL, error);
     } else {
+        eb_log_step("message.thread", "EB_REASON", NULL);
         open_session(self, opening->message, opening->opening, thread);
     }
     opening_over(self);
@@ -485,6 +487,7 @@ static void
 settle(EbRouter *self, EbJournalEntry *entry, const char *thread, const char *text)
 {
     EbThreadOpening *told = g_new0(EbThreadOpening, 1);
+    eb_log_step("message.told", "EB_REASON", entry->message->id);
     told->self = g_object_ref(self);
     told->message = eb_chat_message_ref(entry->message);
     const char *place = thread != NULL || (self->caps & EB_CHAT_CAP_THREADS) != 0 ? thread : EB_ROUTER_MAIN_THREAD;

@@ -89,6 +89,7 @@ on_journaled(GObject *source, GAsyncResult *result, gpointer user_data)
     gboolean ok = eb_journal_receive_finish(EB_STORE(source), result, &repeat, &error);
     if (self->manager == NULL || (ok && repeat))
         return;
+    eb_log_step("message.journal", "EB_REASON", NULL);
     if (ok)
         eb_router_dispatch(self, arrival->message);
     else /* nothing is acted on that a restart could do twice or lose */
@@ -100,6 +101,7 @@ eb_router_take(EbRouter *self, EbChatMessage *message)
 {
     if (!eb_router_is_action(message) && !is_for_us(self, message))
         return;
+    eb_log_step("message.received", "EB_REASON", NULL);
     eb_journal_receive_async(self->manager->parts->store, self->name, message, eb_router_first_state(self, message),
                              NULL, on_journaled, arrival_new(self, message));
 }

@@ -65,6 +65,10 @@ static void
 on_update(EbAcpClient *client, EbAcpUpdate *update, gpointer user_data)
 {
     EbSession *self = EB_SESSION(user_data);
+    if (update->kind == EB_ACP_UPDATE_TOOL)
+        eb_log_step("turn.tool", "EB_SESSION", self->record->id);
+    else if (update->kind == EB_ACP_UPDATE_TEXT)
+        eb_log_step("turn.text", "EB_SESSION", self->record->id);
     g_autoptr(GPtrArray) posts = g_ptr_array_new();
     eb_renderer_update(self->renderer, update, posts);
     show(self, posts);

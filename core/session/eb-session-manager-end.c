@@ -62,6 +62,7 @@ on_row_removed(GObject *source, GAsyncResult *result, gpointer user_data)
         g_task_return_error(task, error);
         return;
     }
+    eb_log_step("remove.done", "EB_SESSION", wait->id);
     g_hash_table_remove(self->records, wait->id);
     g_task_return_boolean(task, TRUE);
 }
@@ -78,6 +79,7 @@ on_dirs_removed(GObject *source, GAsyncResult *result, gpointer user_data)
         g_object_unref(task);
         return;
     }
+    eb_log_step("remove.row", "EB_SESSION", wait->id);
     eb_session_store_remove_async(self->parts->store, wait->id, NULL, on_row_removed, task);
 }
 
@@ -89,6 +91,7 @@ remove_session(EbSessionManager *self, GTask *task)
     EbRemoval *removal = g_new0(EbRemoval, 1);
     removal->state_root = g_strdup(self->parts->state_root);
     removal->id = g_strdup(wait->id);
+    eb_log_step("remove.directories", "EB_SESSION", wait->id);
     eb_questions_close_session(self->parts->questions, wait->id);
     GTask *job = g_task_new(NULL, NULL, on_dirs_removed, task);
     g_task_set_task_data(job, removal, removal_free);
@@ -118,6 +121,7 @@ mark_stopped(EbSessionManager *self, GTask *task)
         return;
     }
     eb_questions_close_session(self->parts->questions, record->id);
+    eb_log_step("stop.mark", "EB_SESSION", record->id);
     g_free(record->end_reason);
     record->end_reason = g_strdup(eb_session_end_to_string(EB_SESSION_END_STOPPED));
     eb_session_store_save_async(self->parts->store, record, NULL, on_marked_stopped, task);
@@ -128,6 +132,7 @@ mark_stopped(EbSessionManager *self, GTask *task)
 static void
 finish_close(EbSessionManager *self, GTask *task)
 {
+    eb_log_step("close.store", "EB_REASON", NULL);
     eb_clear_source(&self->close_timer);
     eb_store_close(self->parts->store);
     /* Their last jobs are done: the session's ends waited for them. */

@@ -154,6 +154,7 @@ prepare_ground(EbGround *ground, GError **error)
         g_prefix_error(error, "another errand-box works on this state directory: ");
         return FALSE;
     }
+    eb_log_step("start.locked", "EB_REASON", NULL);
     eb_dir_lock_set_id(ground->state_lock, parts->run_id);
     if (!eb_restore_settle(parts->state_root, NULL, error) || !check_not_lost(parts->state_root, error))
         return FALSE;
@@ -193,6 +194,7 @@ hand_over(GTask *task)
 {
     EbOpening *opening = g_task_get_task_data(task);
     EbSessionManager *manager = opening->manager;
+    eb_log_step("start.swept", "EB_REASON", NULL);
     for (guint i = 0; i < opening->records->len; i++) {
         EbSessionRecord *record = opening->records->pdata[i];
         g_hash_table_replace(manager->records, record->id, eb_session_record_ref(record));
@@ -245,6 +247,7 @@ on_store(GObject *source, GAsyncResult *result, gpointer user_data)
         open_failed(task, error);
         return;
     }
+    eb_log_step("start.store", "EB_REASON", NULL);
     eb_session_store_load_async(opening->parts->store, NULL, on_loaded, task);
 }
 

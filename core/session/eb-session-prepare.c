@@ -34,6 +34,7 @@ mark(EbSession *self, GTask *task)
 {
     EbPrompt *prompt = g_task_get_task_data(task);
     if (prompt->message_id != NULL && self->record->transport != NULL) {
+        eb_log_step("turn.mark", "EB_SESSION", self->record->id);
         eb_journal_mark_async(self->parts->store, self->record->transport, prompt->message_id, EB_JOURNAL_STARTED,
                               self->record->id, NULL, on_marked, task);
         return;

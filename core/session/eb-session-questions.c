@@ -84,6 +84,7 @@ static void
 on_answered(EbPermission *permission, const char *outcome, const char *option, const char *by, gpointer user_data)
 {
     EbSession *self = EB_SESSION(user_data);
+    eb_log_step("turn.answer", "EB_SESSION", self->record->id);
     if (g_str_equal(outcome, "left"))
         self->left_questions++;
     else
@@ -127,6 +128,7 @@ eb_session_on_permission(EbAcpClient *client, EbAcpPermission *question, gpointe
         on_decided(permission, self);
         return;
     }
+    eb_log_step("turn.question", "EB_SESSION", self->record->id);
     if (!again)
         eb_permission_ask(permission, eb_config_get_session(self->parts->config)->question_ms);
     eb_session_post_busy(self, FALSE);

@@ -272,6 +272,7 @@ write_done(GTask *task)
     EbOpenSweep *sweep = g_task_get_task_data(task);
     if (--sweep->writes > 0)
         return;
+    eb_log_step("start.disk", "EB_REASON", NULL);
     GTask *job = g_task_new(NULL, NULL, on_disk_clean, task);
     g_task_set_task_data(job, task, NULL); /* the callback holds it */
     eb_worker_run(sweep->parts->disk, job, clean_disk);
@@ -310,6 +311,7 @@ static void
 settle_records(GTask *task)
 {
     EbOpenSweep *sweep = g_task_get_task_data(task);
+    eb_log_step("start.rows", "EB_REASON", NULL);
     sweep->writes = 1; /* our own, so that no answer ends it before all are asked */
     for (guint i = 0; i < sweep->records->len;) {
         EbSessionRecord *record = sweep->records->pdata[i];
@@ -352,6 +354,7 @@ eb_session_sweep_open_async(EbSessionParts *parts, GPtrArray *records, GAsyncRea
     sweep->records = g_ptr_array_ref(records);
     sweep->known = g_ptr_array_new_with_free_func(g_free);
     g_task_set_task_data(task, sweep, open_sweep_free);
+    eb_log_step("start.guests", "EB_REASON", NULL);
     /* Guests first: their mounts are the directories that go. */
     eb_session_sweep_guests_async(parts, NULL, NULL, on_guests_swept, task);
 }

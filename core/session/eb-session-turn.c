@@ -55,6 +55,7 @@ tell_end(EbSession *self, const EbAcpTurn *turn, const GError *failure)
 static void
 turn_settled(EbSession *self, const EbAcpTurn *turn)
 {
+    eb_log_step("turn.settled", "EB_SESSION", self->record->id);
     g_autoptr(EbPrompt) prompt = g_steal_pointer(&self->prompt);
     eb_session_clear_source(&self->steer_timer);
     if (self->watch != NULL)
@@ -182,6 +183,7 @@ eb_session_guest_gone(EbSession *self)
 static void
 send_prompt(EbSession *self)
 {
+    eb_log_step("turn.prompt", "EB_SESSION", self->record->id);
     g_autoptr(JsonArray) blocks = eb_session_encode_prompt(self, self->prompt);
     self->record->turns++;
     self->cancelled = FALSE;
@@ -195,6 +197,7 @@ send_prompt(EbSession *self)
     eb_session_post_busy(self, TRUE);
     eb_activity_watch_start(self->watch);
     eb_acp_client_prompt_async(self->guest->client, blocks, NULL, on_turn, g_object_ref(self));
+    eb_log_step("turn.working", "EB_SESSION", self->record->id);
 }
 
 static void
@@ -252,6 +255,7 @@ on_turn_place(GObject *source, GAsyncResult *result, gpointer user_data)
         refuse_turn(self, error);
         return;
     }
+    eb_log_step("turn.place", "EB_SESSION", self->record->id);
     self->turn = g_steal_pointer(&ticket);
     self->prepare = g_cancellable_new();
     EbPreparing *preparing = g_new0(EbPreparing, 1);
@@ -333,6 +337,7 @@ eb_session_end_turn_first(EbSession *self)
         eb_acp_client_close(self->guest->client);
         return FALSE;
     }
+    eb_log_step("stop.cancel", "EB_SESSION", self->record->id);
     self->cancelled = TRUE;
     /* Ours first: for the client they would be withdrawn. */
     eb_session_close_permissions(self);

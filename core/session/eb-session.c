@@ -159,6 +159,7 @@ on_launched(GObject *source, GAsyncResult *result, gpointer user_data)
         eb_session_end_guest(self);
         return;
     }
+    eb_log_step("launch.opened", "EB_SESSION", self->record->id);
     eb_session_attach_agent(self);
     eb_session_set_state(self, EB_SESSION_EVENT_OPENED);
     if (self->guest->notice != NULL)
@@ -284,6 +285,7 @@ eb_session_end(EbSession *self, EbSessionEnd reason, const GError *error)
     if (self->ending)
         return;
     g_autoptr(EbSession) alive = g_object_ref(self);
+    eb_log_step("stop.asked", "EB_SESSION", self->record->id);
     self->ending = TRUE;
     self->end_reason = reason;
     self->end_error = error != NULL ? g_error_copy(error) : NULL;

@@ -160,6 +160,8 @@ next_step(GTask *task)
         return;
     }
     run->step = g_ptr_array_steal_index(steps, steps->len - 1);
+    g_autofree char *mark = g_strconcat("undo.", run->step->what, NULL);
+    eb_log_step(g_strdelimit(mark, " ", '-'), "EB_REASON", NULL);
     run->deadline = g_timeout_source_new(run->step->deadline_ms);
     g_source_set_callback(run->deadline, on_step_deadline, task, NULL);
     g_source_attach(run->deadline, g_main_context_get_thread_default());

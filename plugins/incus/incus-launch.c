@@ -264,15 +264,18 @@ launch_step(GTask *task)
     case STEP_CREATE:
         path = incus_client_path(client, NULL, "instances", NULL);
         launch->touched = TRUE;
+        eb_log_step("guest.create", "EB_INSTANCE", launch->spec->name);
         incus_operation_run_async(client, "POST", path, launch->body, launch->deadline, on_created, task);
         break;
     case STEP_VERIFY:
         path = incus_client_path(client, NULL, "instances", launch->spec->name, NULL);
+        eb_log_step("guest.verify", "EB_INSTANCE", launch->spec->name);
         incus_client_request_async(client, "GET", path, NULL, launch->deadline, on_described, task);
         break;
     case STEP_START:
         path = incus_client_path(client, NULL, "instances", launch->spec->name, "state", NULL);
         body = incus_state_to_json("start", FALSE, START_TIMEOUT_S);
+        eb_log_step("guest.start", "EB_INSTANCE", launch->spec->name);
         incus_operation_run_async(client, "PUT", path, body, launch->deadline, on_started, task);
         break;
     case STEP_LOG: {

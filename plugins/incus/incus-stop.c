@@ -260,9 +260,11 @@ stop_step(GTask *task)
         break;
     case STEP_ASK:
     case STEP_FORCE:
+        eb_log_step("guest.stop", "EB_INSTANCE", stop->name);
         change_state(task, stop->step == STEP_FORCE);
         break;
     case STEP_DELETE:
+        eb_log_step("guest.delete", "EB_INSTANCE", stop->name);
         incus_operation_run_async(stop->client, "DELETE", path, NULL, stop->deadline, on_deleted, task);
         break;
     case STEP_VOLUME:
