@@ -219,17 +219,19 @@ on_last_words(GObject *source, GAsyncResult *result, gpointer user_data)
     if (!eb_coalescer_flush_finish(EB_COALESCER(source), result, &error))
         eb_debug("the last messages of a session: %s", error->message);
     eb_transcript_flush(self->transcript);
+    eb_log_step("stop.ended", "EB_SESSION", self->record->id);
     g_signal_emit(self, signals[SIGNAL_ENDED], 0, eb_session_end_to_string(self->end_reason), self->end_error);
 }
 
 static void
 conclude(EbSession *self)
 {
-    eb_session_set_state(self, EB_SESSION_EVENT_ENDED);
+    eb_log_step("stop.record", "EB_SESSION", self->record->id);
+    /* Before it is saved as ended: a kill after a first of two rows would leave one that ended and does not say why. */
     replace(&self->record->end_reason, eb_session_end_to_string(self->end_reason));
     replace(&self->record->instance, NULL);
     replace(&self->record->run, NULL);
-    eb_session_save(self);
+    eb_session_set_state(self, EB_SESSION_EVENT_ENDED);
     g_clear_pointer(&self->place, eb_ticket_free);
     g_clear_pointer(&self->turn, eb_ticket_free);
     eb_session_post_busy(self, FALSE);
