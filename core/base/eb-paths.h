@@ -21,7 +21,7 @@ EbPaths *eb_paths_new(GError **error);
 gboolean eb_paths_is_uninstalled(EbPaths *self);
 /** eb_paths_get_plugin_dir: (transfer none): holds one directory a plugin: NAME/NAME.so, NAME/NAME.plugin. */
 const char *eb_paths_get_plugin_dir(EbPaths *self);
-/** eb_paths_get_data_dir: (transfer none): agents/, checks.d/, schema/, guest/ (image recipe), pins.toml. */
+/** eb_paths_get_data_dir: (transfer none): agents/, checks.d/, schema/, selftest/, guest/ (image recipe), pins.toml. */
 const char *eb_paths_get_data_dir(EbPaths *self);
 /** eb_paths_get_broker_fd: descriptor of errand-box-broker for execveat(), owned by @self; -1 and @error. */
 int eb_paths_get_broker_fd(EbPaths *self, GError **error);

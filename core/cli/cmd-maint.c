@@ -9,8 +9,13 @@ static const struct {
     const char *verb;
     int (*run)(EbCli *cli);
 } verbs[] = {
-    {"", eb_cli_maint_due},  {"backup", eb_cli_maint_backup}, {"restore", eb_cli_maint_restore},
-    {"gc", eb_cli_maint_gc}, {"images", eb_cli_maint_images}, {"pins", eb_cli_maint_pins},
+    {"", eb_cli_maint_due},
+    {"backup", eb_cli_maint_backup},
+    {"restore", eb_cli_maint_restore},
+    {"gc", eb_cli_maint_gc},
+    {"images", eb_cli_maint_images},
+    {"pins", eb_cli_maint_pins},
+    {"selftest", eb_cli_maint_selftest},
 };
 
 int

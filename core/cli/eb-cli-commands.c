@@ -121,6 +121,7 @@ static const EbCliVerb maint_verbs[] = {
     {"gc", "", 0, 0, NULL, "remove what dead runs left: guests, sockets, state, locks, old images; each counted"},
     {"images", "", 0, 0, NULL, "make the guest image anew when its recipe changed or it is old; remove old ones"},
     {"pins", "", 0, 0, NULL, "check what was fetched, and remove from the cache what is no longer pinned"},
+    {"selftest", "", 0, 0, NULL, "kill a service of its own at every step, and look at what is left after each start"},
     {NULL},
 };
 static const EbCliOption maint_options[] = {
@@ -129,6 +130,9 @@ static const EbCliOption maint_options[] = {
      "gc: free this much, giving up what was not used for longest; never what is live or pinned"},
     {"plan", 0, NULL, FALSE, "gc, images, no verb: say what would be done, and do nothing"},
     {"days", 0, "N", FALSE, "images, no verb: an image is old after so many days (default: 30)"},
+    {"kills", 0, "N", FALSE, "selftest: how often to kill (default: 200)"},
+    {"jobs", 0, "N", FALSE, "selftest: services at one time (default: 3)"},
+    {"seed", 0, "N", FALSE, "selftest: of an earlier run, to have its kills again in the same order"},
     {NULL},
 };
 

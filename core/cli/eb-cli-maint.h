@@ -11,6 +11,7 @@ int eb_cli_maint_restore(EbCli *cli);
 int eb_cli_maint_due(EbCli *cli);
 int eb_cli_maint_gc(EbCli *cli);
 int eb_cli_maint_images(EbCli *cli);
+int eb_cli_maint_selftest(EbCli *cli);
 int eb_cli_maint_pins(EbCli *cli);
 
 /** eb_cli_maint_collect: (transfer full) (nullable): the report of one gc, see eb_gc_to_json(); @plan: counts alone;
