@@ -80,6 +80,9 @@ eb_control_transport_prompt(EbControlTransport *self, EbJsonrpc *peer, const cha
     copy_text(message->extra, params, "project");
     copy_text(message->extra, params, "agent");
     copy_text(message->extra, params, "model");
+    /* Whoever names a session means that one, also after a stop: never a new one in its place. */
+    if (thread != NULL)
+        json_object_set_boolean_member(message->extra, "resume", TRUE);
     g_hash_table_replace(thread != NULL ? self->threads : self->opening, g_strdup(thread != NULL ? thread : id),
                          g_object_ref(peer));
     g_signal_emit_by_name(self, "message", message);
