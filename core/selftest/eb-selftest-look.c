@@ -32,6 +32,7 @@ message_free(gpointer data)
 {
     EbSelftestMessage *message = data;
     g_free(message->id);
+    g_free(message->session);
     g_free(message->body);
     g_free(message->state);
     g_free(message);
@@ -102,6 +103,7 @@ message_of(sqlite3_stmt *statement)
     message->id = eb_store_column_dup(statement, 0);
     message->body = eb_store_column_dup(statement, 1);
     message->state = eb_store_column_dup(statement, 2);
+    message->session = eb_store_column_dup(statement, 3);
     return message;
 }
 
@@ -130,7 +132,7 @@ read_tables(EbSelftestLook *self, sqlite3 *db, GError **error)
         return FALSE;
     g_ptr_array_unref(self->rows);
     self->rows = rows;
-    GPtrArray *messages = collect(db, "SELECT id, body, state FROM message", message_of, message_free, error);
+    GPtrArray *messages = collect(db, "SELECT id, body, state, session FROM message", message_of, message_free, error);
     if (messages == NULL)
         return FALSE;
     g_ptr_array_unref(self->messages);

@@ -13,6 +13,7 @@ typedef struct {
 /** EbSelftestMessage: a prompt as the journal has it. */
 typedef struct {
     char *id, *body, *state; /* state: received, started, done */
+    char *session;           /* (nullable): the one it was given to */
 } EbSelftestMessage;
 
 /**

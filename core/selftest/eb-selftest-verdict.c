@@ -11,10 +11,11 @@ typedef struct {
 } Judge;
 
 EbSelftestPrompt *
-eb_selftest_prompt_new(const char *text)
+eb_selftest_prompt_new(const char *text, const char *session)
 {
     EbSelftestPrompt *self = g_new0(EbSelftestPrompt, 1);
     self->text = g_strdup(text);
+    self->session = g_strdup(session);
     return self;
 }
 
@@ -24,6 +25,7 @@ eb_selftest_prompt_free(EbSelftestPrompt *self)
     if (self == NULL)
         return;
     g_free(self->text);
+    g_free(self->session);
     g_free(self);
 }
 
@@ -180,6 +182,9 @@ judge_prompt(Judge *judge, EbSelftestPrompt *prompt)
     if (message == NULL)
         return; /* never written down, or gone with its session */
     prompt->journaled = TRUE;
+    if (prompt->session != NULL && message->session != NULL && strcmp(prompt->session, message->session) != 0)
+        wrong(judge, "prompt: \"%s\" was said to session %s and given to session %s", prompt->text, prompt->session,
+              message->session);
     gboolean done = g_strcmp0(message->state, "done") == 0;
     if (judge->expected->moment == EB_SELFTEST_OVER && !done)
         wrong(judge, "prompt: \"%s\" was written down and is still \"%s\"", prompt->text, message->state);

@@ -15,10 +15,11 @@ typedef enum {
 /** EbSelftestPrompt: something that was said to the service. */
 typedef struct {
     char *text;         /* unique */
+    char *session;      /* (nullable): that it was said to; NULL: it opens one */
     gboolean journaled; /* it stood in the journal: from then on it may not be lost without a word */
     gboolean excused;   /* its session was stopped or removed by us: nobody need act on it */
 } EbSelftestPrompt;
-EbSelftestPrompt *eb_selftest_prompt_new(const char *text);
+EbSelftestPrompt *eb_selftest_prompt_new(const char *text, const char *session);
 void eb_selftest_prompt_free(EbSelftestPrompt *self);
 
 /** EbSelftestMoment: when it is looked at. */

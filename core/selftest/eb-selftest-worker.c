@@ -109,7 +109,7 @@ say(Worker *self, const char *session)
         json_object_set_string_member(params, "session", session);
     else
         json_object_set_string_member(params, "project", project);
-    g_ptr_array_add(self->expected.prompts, eb_selftest_prompt_new(text));
+    g_ptr_array_add(self->expected.prompts, eb_selftest_prompt_new(text, session));
     g_mutex_lock(&self->run->lock);
     self->run->prompts++;
     self->run->sessions += session == NULL;
