@@ -30,6 +30,7 @@ typedef struct {
     GPtrArray *violations; /* (element-type utf8) */
     GArray *starts_ms;     /* (element-type guint) */
     guint starts, prompts, sessions;
+    char *refusal;     /* (nullable): last words of a service that never started */
     guint late_guests; /* that came to be after the start that looked for them; gone by the next */
     char *slowest;     /* (nullable): the kill before the slowest start */
     guint slowest_ms;
@@ -39,6 +40,8 @@ typedef struct {
 GHashTable *eb_selftest_run_list(EbSelftestRun *run, const char *home, GError **error);
 /** eb_selftest_run_violation: @log: (nullable): kept in a file beside the report. */
 void eb_selftest_run_violation(EbSelftestRun *run, const char *text, const char *log);
+/** eb_selftest_run_refuse: no service starts on this host: there is nothing to kill. FALSE: one has started before. */
+gboolean eb_selftest_run_refuse(EbSelftestRun *run, const char *last_words);
 /** eb_selftest_run_killed: counts one, and tells of every tenth. */
 void eb_selftest_run_killed(EbSelftestRun *run, const EbSelftestTarget *target);
 void eb_selftest_run_started(EbSelftestRun *run, guint ms, const char *after);
@@ -65,6 +68,8 @@ typedef struct {
     /* the kill that is wanted */
     const char *armed; /* (nullable): at this mark */
     guint delay_us;
+    gboolean freeze; /* stop it there first: it is looked at before it is killed */
+    gboolean frozen;
     gboolean killed; /* it was carried out */
     /* for longer than one life */
     GHashTable *told;    /* (set of utf8): ids of messages whose loss was told */
@@ -75,13 +80,19 @@ typedef struct {
 EbSelftestService *eb_selftest_service_new(EbSelftestRun *run, const char *root, const char *config);
 void eb_selftest_service_free(EbSelftestService *self);
 gboolean eb_selftest_service_start(EbSelftestService *self, GError **error);
-/** eb_selftest_service_arm: kill at the next mark @step. */
-void eb_selftest_service_arm(EbSelftestService *self, const char *step, guint delay_us);
+/**
+ * eb_selftest_service_arm: kill at the next mark @step.
+ * @freeze: stop it there first: what it would do next it never does, and there is time to look
+ */
+void eb_selftest_service_arm(EbSelftestService *self, const char *step, guint delay_us, gboolean freeze);
 /** EbSelftestDone: is what is waited for there? */
 typedef gboolean (*EbSelftestDone)(EbSelftestService *self, gpointer data);
 /** eb_selftest_service_wait: FALSE: not in time, the service died, or the run was cancelled. */
 gboolean eb_selftest_service_wait(EbSelftestService *self, EbSelftestDone done, gpointer data, guint ms);
 gboolean eb_selftest_service_wait_killed(EbSelftestService *self, guint ms);
+/** eb_selftest_service_wait_frozen: TRUE: it stands still; to be killed with eb_selftest_service_kill_frozen(). */
+gboolean eb_selftest_service_wait_frozen(EbSelftestService *self, guint ms);
+void eb_selftest_service_kill_frozen(EbSelftestService *self);
 /** eb_selftest_service_wait_mark: the same for a mark of this life. */
 gboolean eb_selftest_service_wait_mark(EbSelftestService *self, const char *step, guint ms);
 /** eb_selftest_service_call: (transfer full) (nullable): asks the service; @params: (transfer full) */

@@ -141,8 +141,10 @@ make_job(EbSelftestScratch *self, const EbSelftestOptions *options, guint number
     g_autofree char *text = eb_selftest_config_text(options, root, agent);
     GError *failed = NULL;
 
-    if (g_mkdir_with_parents(projects, 0700) != 0)
-        return fail(error, projects);
+    g_autofree char *sessions = g_build_filename(root, "sessions", NULL);
+    g_autofree char *tries = g_build_filename(root, EB_TRY_DIR, NULL);
+    if (g_mkdir_with_parents(projects, 0700) != 0 || mkdir(sessions, 0700) != 0 || mkdir(tries, 0700) != 0)
+        return fail(error, root);
     if (g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_NONE, 0600, &failed))
         return TRUE;
     eb_error_convert(&failed, "selftest.directory", NULL);

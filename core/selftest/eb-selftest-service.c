@@ -76,7 +76,12 @@ kill_now(EbSelftestService *self)
     if (self->delay_us > 0)
         g_usleep(self->delay_us);
     self->armed = NULL;
-    self->killed = self->child != NULL && eb_child_kill(self->child, SIGKILL);
+    if (self->child == NULL)
+        return;
+    if (self->freeze)
+        self->frozen = eb_child_kill(self->child, SIGSTOP);
+    else
+        self->killed = eb_child_kill(self->child, SIGKILL);
 }
 
 static gboolean
@@ -193,7 +198,7 @@ eb_selftest_service_start(EbSelftestService *self, GError **error)
     forget_life(self);
     g_hash_table_remove_all(self->marks);
     g_hash_table_remove_all(self->touched);
-    self->ready = self->dead = self->killed = self->answers = FALSE;
+    self->ready = self->dead = self->frozen = self->killed = self->answers = FALSE;
     self->armed = NULL;
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(ends[1], F_SETFL, 0) != 0) {
         eb_set_error(error, EB_ERROR_FAILED, "selftest.pipe", "a pipe: %s", g_strerror(errno));
@@ -215,11 +220,12 @@ eb_selftest_service_start(EbSelftestService *self, GError **error)
 }
 
 void
-eb_selftest_service_arm(EbSelftestService *self, const char *step, guint delay_us)
+eb_selftest_service_arm(EbSelftestService *self, const char *step, guint delay_us, gboolean freeze)
 {
     self->armed = step;
     self->delay_us = delay_us;
-    self->killed = FALSE;
+    self->freeze = freeze;
+    self->frozen = self->killed = FALSE;
 }
 
 static gboolean
@@ -259,6 +265,24 @@ gboolean
 eb_selftest_service_wait_killed(EbSelftestService *self, guint ms)
 {
     return eb_selftest_service_wait(self, is_gone, NULL, ms) && self->killed;
+}
+
+static gboolean
+is_frozen(EbSelftestService *self, gpointer data)
+{
+    return self->frozen;
+}
+
+gboolean
+eb_selftest_service_wait_frozen(EbSelftestService *self, guint ms)
+{
+    return eb_selftest_service_wait(self, is_frozen, NULL, ms);
+}
+
+void
+eb_selftest_service_kill_frozen(EbSelftestService *self)
+{
+    self->killed = self->child != NULL && eb_child_kill(self->child, SIGKILL);
 }
 
 static gboolean

@@ -7,12 +7,14 @@
 #include <string.h>
 
 /* Longest time until the service is there; until a step is reached; until all that was left open has been done. */
-#define READY_MS 20000
+#define READY_MS 120000
 #define STEP_MS 40000
 #define SETTLE_MS 120000
 #define CALL_MS 60000
 #define POLL_MS 100
-/* A guest that incusd made late is looked for by the service itself a while after its start. */
+/* Prompts that may be open when something new is begun. */
+#define MAX_OPEN 1
+/* A guest that the backend made late is looked for by the service itself a while after its start. */
 #define LATE_GUEST_MS 90000
 
 typedef struct {
@@ -172,9 +174,33 @@ begin_life(Worker *self)
 }
 
 static gboolean
+never(EbSelftestService *service, gpointer data)
+{
+    return FALSE;
+}
+
+/* A step that comes once a prompt, before there is a session. */
+static gboolean
+opens_session(const EbSelftestTarget *target)
+{
+    return g_str_has_prefix(target->step, "message.");
+}
+
+static gboolean
 is_ready(EbSelftestService *service, gpointer data)
 {
     return service->ready;
+}
+
+/* A service that takes no sessions has no steps to be killed at. */
+static gboolean
+is_on_hold(Worker *self)
+{
+    g_autoptr(JsonNode) status =
+        eb_selftest_service_call(self->service, "status", params_of(NULL, NULL), CALL_MS, NULL);
+    const char *why = eb_json_get_string(eb_json_get_object(eb_json_node_object(status), "health"), "hold");
+
+    return why != NULL && eb_selftest_run_refuse(self->run, why);
 }
 
 /* Up again, and looked at. */
@@ -184,12 +210,16 @@ come_up(Worker *self)
     if (!begin_life(self))
         return FALSE;
     if (!eb_selftest_service_wait(self->service, is_ready, NULL, READY_MS)) {
-        if (!g_cancellable_is_cancelled(self->run->cancellable))
+        const char *last = g_queue_peek_tail(&self->service->lines);
+        if (!g_cancellable_is_cancelled(self->run->cancellable) &&
+            !(self->service->dead && eb_selftest_run_refuse(self->run, last != NULL ? last : "it says nothing")))
             report(self, self->service->dead ? "the service ended instead of starting"
                                              : "the service did not come up in time");
         return FALSE;
     }
     gint64 took_us = g_get_monotonic_time() - self->service->started_us;
+    if (is_on_hold(self))
+        return FALSE;
     eb_selftest_run_started(self->run, (guint)(took_us / 1000), self->after);
     judge(self, EB_SELFTEST_RUNNING);
     return TRUE;
@@ -229,20 +259,18 @@ act(Worker *self, const EbSelftestKill *kill)
 {
     const EbSelftestTarget *target = kill->target;
     EbSelftestService *service = self->service;
-    gboolean opens = g_str_has_prefix(target->step, "message.");
     g_autofree char *session = NULL;
 
     switch (target->way) {
     case EB_SELFTEST_PROMPT:
         service->answers = TRUE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
-        if (opens || g_hash_table_size(service->touched) == 0 || g_hash_table_contains(service->marks, target->step))
-            say(self, NULL);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
+        say(self, NULL);
         return TRUE;
     case EB_SELFTEST_CONTINUE:
         session = make_ended(self);
         service->answers = TRUE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         if (session != NULL)
             say(self, session);
         return session != NULL;
@@ -250,20 +278,22 @@ act(Worker *self, const EbSelftestKill *kill)
         say(self, NULL);
         if (!eb_selftest_service_wait_mark(service, "launch.exec", STEP_MS))
             return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         ask_for(self, "sessions.stop", subject_of(self, "launch.exec"));
         return TRUE;
     case EB_SELFTEST_STOP:
-        if (!bring_to(self, "turn.question"))
+        /* Of a prompt that somebody stands behind: nobody else is asked, and the turn would go on. */
+        say(self, NULL);
+        if (!eb_selftest_service_wait_mark(service, "turn.question", STEP_MS))
             return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         ask_for(self, "sessions.stop", subject_of(self, "turn.question"));
         return TRUE;
     case EB_SELFTEST_REMOVE:
         service->answers = TRUE;
         if (!bring_to(self, "turn.settled"))
             return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         ask_for(self, "sessions.remove", subject_of(self, "turn.settled"));
         return TRUE;
     case EB_SELFTEST_STOP_ENDED:
@@ -271,14 +301,14 @@ act(Worker *self, const EbSelftestKill *kill)
         session = make_ended(self);
         if (session == NULL)
             return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         ask_for(self, target->way == EB_SELFTEST_STOP_ENDED ? "sessions.stop" : "sessions.remove",
                 g_steal_pointer(&session));
         return TRUE;
     case EB_SELFTEST_CLOSE:
         if (!bring_to(self, "turn.question"))
             return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
+        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
         excuse_all(self);
         eb_child_kill(service->child, SIGTERM);
         return TRUE;
@@ -287,20 +317,75 @@ act(Worker *self, const EbSelftestKill *kill)
     }
 }
 
+/* What the service that is dead now takes up again by itself when it starts. */
+static guint
+count_open(Worker *self)
+{
+    g_autoptr(EbSelftestLook) seen =
+        eb_selftest_look(self->service->root, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free), NULL);
+    guint open = 0;
+
+    for (guint i = 0; seen != NULL && i < seen->messages->len; i++)
+        open += strcmp(((EbSelftestMessage *)seen->messages->pdata[i])->state, "received") == 0;
+    return open;
+}
+
+/* Its launch begins with the start, so the kill is armed before: what it left is looked at when it stands still. */
+static gboolean
+kill_what_is_taken_up(Worker *self, const EbSelftestKill *kill)
+{
+    if (!begin_life(self))
+        return FALSE;
+    self->service->answers = TRUE;
+    eb_selftest_service_arm(self->service, kill->target->step, kill->delay_us, TRUE);
+    if (!eb_selftest_service_wait_frozen(self->service, READY_MS))
+        return FALSE;
+    judge(self, EB_SELFTEST_RUNNING);
+    eb_selftest_service_kill_frozen(self->service);
+    return TRUE;
+}
+
+/* Several at once would all be launched with every start. */
+static void
+finish_open(Worker *self, guint open, guint allowed)
+{
+    gint64 until_us = g_get_monotonic_time() + STEP_MS * G_GINT64_CONSTANT(1000);
+
+    self->service->answers = TRUE;
+    while (open > allowed && g_get_monotonic_time() < until_us && !self->service->dead &&
+           !g_cancellable_is_cancelled(self->run->cancellable)) {
+        eb_selftest_service_wait(self->service, never, NULL, POLL_MS);
+        open = count_open(self);
+    }
+    self->service->answers = FALSE;
+}
+
+static gboolean
+begin(Worker *self, const EbSelftestKill *kill)
+{
+    const EbSelftestTarget *target = kill->target;
+    guint open = count_open(self);
+
+    if (target->way == EB_SELFTEST_START) {
+        gboolean begun = begin_life(self);
+        eb_selftest_service_arm(self->service, target->step, kill->delay_us, FALSE);
+        return begun;
+    }
+    if (target->way == EB_SELFTEST_PROMPT && open > 0 && !opens_session(target))
+        return kill_what_is_taken_up(self, kill);
+    if (!come_up(self))
+        return FALSE;
+    gboolean alone = target->way == EB_SELFTEST_STOP || target->way == EB_SELFTEST_CLOSE;
+    finish_open(self, open, alone ? 0 : MAX_OPEN);
+    return act(self, kill);
+}
+
 static void
 play(Worker *self, const EbSelftestKill *kill)
 {
     const EbSelftestTarget *target = kill->target;
-    EbSelftestService *service = self->service;
-    gboolean begun = FALSE;
+    gboolean killed = begin(self, kill) && eb_selftest_service_wait_killed(self->service, STEP_MS);
 
-    if (target->way == EB_SELFTEST_START) {
-        begun = begin_life(self);
-        eb_selftest_service_arm(service, target->step, kill->delay_us);
-    } else if (come_up(self)) {
-        begun = act(self, kill);
-    }
-    gboolean killed = begun && eb_selftest_service_wait_killed(service, STEP_MS);
     if (g_cancellable_is_cancelled(self->run->cancellable))
         return;
     take_notes(self);
@@ -327,12 +412,6 @@ is_settled(Worker *self)
         if (strcmp(((EbSelftestMessage *)seen->messages->pdata[i])->state, "done") != 0)
             return FALSE;
     return seen != NULL;
-}
-
-static gboolean
-never(EbSelftestService *service, gpointer data)
-{
-    return FALSE;
 }
 
 /* All that was left open is done by the service by itself. */

@@ -66,6 +66,7 @@ selftest_free(gpointer data)
     g_clear_pointer(&self->run.violations, g_ptr_array_unref);
     g_clear_pointer(&self->run.starts_ms, g_array_unref);
     g_free(self->run.slowest);
+    g_free(self->run.refusal);
     g_mutex_clear(&self->run.lock);
     g_clear_pointer(&self->jobs, g_ptr_array_unref);
     g_clear_pointer(&self->threads, g_ptr_array_unref);
@@ -146,6 +147,19 @@ eb_selftest_run_violation(EbSelftestRun *run, const char *text, const char *log)
     if (log != NULL && run->violations->len <= EB_SELFTEST_MAX_REPORTS)
         keep_log(run, text, log);
     g_mutex_unlock(&run->lock);
+}
+
+gboolean
+eb_selftest_run_refuse(EbSelftestRun *run, const char *last_words)
+{
+    g_mutex_lock(&run->lock);
+    gboolean never = run->starts == 0;
+    if (never && run->refusal == NULL)
+        run->refusal = g_strdup(last_words);
+    g_mutex_unlock(&run->lock);
+    if (never)
+        g_cancellable_cancel(run->cancellable);
+    return never;
 }
 
 void
@@ -282,7 +296,10 @@ conclude(GTask *task)
     check_kernel(self);
     if (!eb_selftest_scratch_remove(self->scratch, &error))
         eb_selftest_run_violation(&self->run, error->message, NULL);
-    if (g_cancellable_is_cancelled(self->run.cancellable))
+    if (self->run.refusal != NULL)
+        g_task_return_error(task, eb_error_new(EB_ERROR_CONFIG, "selftest.start", "no service can do its work here: %s",
+                                               self->run.refusal));
+    else if (g_cancellable_is_cancelled(self->run.cancellable))
         g_task_return_error(task,
                             eb_error_new(EB_ERROR_CANCELLED, "selftest.cancelled",
                                          "interrupted after %u kills; what it made is taken back", self->run.kills));

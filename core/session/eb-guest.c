@@ -22,7 +22,9 @@ eb_guest_new(EbSessionParts *parts, const char *id, const char *project)
     self->parts = eb_session_parts_ref(parts);
     self->id = g_strdup(id);
     self->project = g_strdup(project);
-    self->instance = g_strdup_printf("eb-%s", id);
+    /* A name of its own each time: the daemon may still be making or removing the guest that a killed run had asked for,
+     * and what it does to one would meet the other. */
+    self->instance = g_strdup_printf("eb-%s-%05x", id, (guint)g_random_int_range(0, 1 << 20));
     self->origin = "cold";
     self->secrets = eb_redact_set_copy(parts->secrets);
     self->undo = eb_undo_new();

@@ -83,19 +83,39 @@ on_dirs_removed(GObject *source, GAsyncResult *result, gpointer user_data)
     eb_session_store_remove_async(self->parts->store, wait->id, NULL, on_row_removed, task);
 }
 
-/* @task: (transfer full) */
 static void
-remove_session(EbSessionManager *self, GTask *task)
+on_marked_removed(GObject *source, GAsyncResult *result, gpointer user_data)
 {
+    GTask *task = G_TASK(user_data);
+    EbSessionManager *self = g_task_get_source_object(task);
     EbWait *wait = g_task_get_task_data(task);
+    GError *error = NULL;
+    if (!eb_session_store_finish(EB_STORE(source), result, &error)) {
+        g_task_return_error(task, error);
+        g_object_unref(task);
+        return;
+    }
     EbRemoval *removal = g_new0(EbRemoval, 1);
     removal->state_root = g_strdup(self->parts->state_root);
     removal->id = g_strdup(wait->id);
     eb_log_step("remove.directories", "EB_SESSION", wait->id);
-    eb_questions_close_session(self->parts->questions, wait->id);
     GTask *job = g_task_new(NULL, NULL, on_dirs_removed, task);
     g_task_set_task_data(job, removal, removal_free);
     eb_worker_run(self->parts->disk, job, remove_in_worker);
+}
+
+/* Written down first: a kill between directories and row would leave a session that is listed and cannot be continued.
+ * @task: (transfer full) */
+static void
+remove_session(EbSessionManager *self, GTask *task)
+{
+    EbWait *wait = g_task_get_task_data(task);
+    EbSessionRecord *record = g_hash_table_lookup(self->records, wait->id);
+    eb_log_step("remove.mark", "EB_SESSION", wait->id);
+    eb_questions_close_session(self->parts->questions, wait->id);
+    g_free(record->end_reason);
+    record->end_reason = g_strdup(EB_SESSION_REMOVED);
+    eb_session_store_save_async(self->parts->store, record, NULL, on_marked_removed, task);
 }
 
 static void

@@ -80,6 +80,8 @@ void eb_decision_free(gpointer data);
 
 /** EB_MANAGER_SWEEP_S: seconds between two looks for guests that no live run has. */
 #define EB_MANAGER_SWEEP_S 60
+/** EB_MANAGER_FIRST_SWEEP_S: until the first of them: what a killed run had asked for comes to be soon, if at all. */
+#define EB_MANAGER_FIRST_SWEEP_S 5
 /** eb_session_manager_connect_backend: follows its events and looks for guests of dead runs from now on. */
 void eb_session_manager_connect_backend(EbSessionManager *self);
 /** eb_session_manager_is_live_instance: an EbSweepIsLive with the manager as its data. */

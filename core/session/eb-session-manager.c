@@ -88,11 +88,24 @@ tell_working(EbSessionManager *self, const char *text)
             eb_session_notice(session, text);
 }
 
+static gboolean on_sweep_due(gpointer data);
+
+static void
+arm_sweep(EbSessionManager *self, guint seconds)
+{
+    eb_clear_source(&self->sweep_timer);
+    self->sweep_timer = g_timeout_source_new_seconds(seconds);
+    g_source_set_callback(self->sweep_timer, on_sweep_due, self, NULL);
+    g_source_attach(self->sweep_timer, g_main_context_get_thread_default());
+}
+
 static gboolean
 on_sweep_due(gpointer data)
 {
-    sweep_guests(EB_SESSION_MANAGER(data));
-    return G_SOURCE_CONTINUE;
+    EbSessionManager *self = EB_SESSION_MANAGER(data);
+    sweep_guests(self);
+    arm_sweep(self, EB_MANAGER_SWEEP_S);
+    return G_SOURCE_REMOVE;
 }
 
 static void
@@ -124,9 +137,7 @@ void
 eb_session_manager_connect_backend(EbSessionManager *self)
 {
     g_signal_connect_object(self->parts->backend, "instance-event", G_CALLBACK(on_instance_event), self, 0);
-    self->sweep_timer = g_timeout_source_new_seconds(EB_MANAGER_SWEEP_S);
-    g_source_set_callback(self->sweep_timer, on_sweep_due, self, NULL);
-    g_source_attach(self->sweep_timer, g_main_context_get_thread_default());
+    arm_sweep(self, EB_MANAGER_FIRST_SWEEP_S);
 }
 
 /* --- sessions --- */
@@ -155,7 +166,8 @@ eb_session_manager_find_record(EbSessionManager *self, const char *transport, co
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         EbSessionRecord *record = value;
         if (g_strcmp0(record->transport, transport) != 0 || g_strcmp0(record->thread, thread) != 0 ||
-            record->agent_session == NULL || g_hash_table_contains(self->sessions, record->id))
+            record->agent_session == NULL || g_hash_table_contains(self->sessions, record->id) ||
+            g_strcmp0(record->end_reason, EB_SESSION_REMOVED) == 0)
             continue;
         if (!stopped && g_strcmp0(record->end_reason, eb_session_end_to_string(EB_SESSION_END_STOPPED)) == 0)
             continue;

@@ -317,7 +317,8 @@ settle_records(GTask *task)
         EbSessionRecord *record = sweep->records->pdata[i];
         gboolean live = g_strcmp0(record->state, "ended") != 0;
         gboolean never = live && record->agent_session == NULL;
-        if (never) {
+        /* The directories of what is not known by then go with the others. */
+        if (never || g_strcmp0(record->end_reason, EB_SESSION_REMOVED) == 0) {
             sweep->writes++;
             eb_session_store_remove_async(sweep->parts->store, record->id, NULL, on_written, task);
             g_ptr_array_remove_index(sweep->records, i);

@@ -10,6 +10,9 @@ G_BEGIN_DECLS
 /** EB_SESSION_MAX_GUEST_BYTES: of one id. */
 #define EB_SESSION_MAX_GUEST_BYTES 200
 
+/** EB_SESSION_REMOVED: end_reason of a session whose removal has begun: what is left of it goes, whatever happens. */
+#define EB_SESSION_REMOVED "being removed"
+
 /** EbSessionRecord: what is kept of a session. Strings are nullable unless said otherwise. */
 typedef struct {
     int ref_count;

@@ -97,6 +97,9 @@ check_disk_paths(EbConfigSection *settings, JsonObject *config, const char *name
 
     if (strcmp(value_of(config, "restricted.devices.disk", "managed"), "allow") != 0)
         return NULL;
+    /* A service of `maint selftest`: the paths are those of the installation it is part of, whose own doctor judges them. */
+    if (strstr(state_dir, "/try/selftest-") != NULL)
+        return NULL;
     if (*text == '\0')
         return eb_check_result_new(EB_CHECK_FAIL, "project %s lets every path of the host into a guest", name);
     for (guint i = 0; paths[i] != NULL; i++)
