@@ -8,9 +8,9 @@
 #define STRUCTURED (EB_CHAT_CAP_STREAM | EB_CHAT_CAP_EDIT | EB_CHAT_CAP_STRUCTURED)
 
 static sqlite3 *
-open_database(EbSessionFixture *f)
+open_database(const char *root)
 {
-    g_autofree char *path = g_build_filename(f->manager->parts->state_root, EB_STATE_DATABASE_FILE, NULL);
+    g_autofree char *path = g_build_filename(root, EB_STATE_DATABASE_FILE, NULL);
     sqlite3 *db = NULL;
 
     g_assert_cmpint(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), ==, SQLITE_OK);
@@ -80,7 +80,7 @@ test_an_end_is_written_whole(void)
     eb_session_fixture_open(f);
     eb_session_fixture_turn(f, NULL, "say x", NULL);
     g_autofree char *id = only_session(f);
-    sqlite3 *db = open_database(f);
+    sqlite3 *db = open_database(f->manager->parts->state_root);
     record_rows(db);
     stop(f, id, FALSE);
     eb_session_fixture_close(f); /* and all of it is written */
@@ -99,7 +99,7 @@ test_a_removal_is_written_down_first(void)
     eb_session_fixture_open(f);
     eb_session_fixture_turn(f, NULL, "say x", NULL);
     g_autofree char *id = only_session(f);
-    sqlite3 *db = open_database(f);
+    sqlite3 *db = open_database(f->manager->parts->state_root);
     record_rows(db);
     stop(f, id, TRUE);
     g_assert_cmpint(count(db, "SELECT count(*) FROM seen AS mark, seen AS gone WHERE mark.end_reason ="
@@ -119,11 +119,12 @@ check_broken_off(const char *kept)
     eb_session_fixture_turn(f, NULL, "say x", NULL);
     g_autofree char *id = only_session(f);
     stop(f, id, FALSE);
-    g_autofree char *own = g_build_filename(f->manager->parts->state_root, "sessions", id, NULL);
-    sqlite3 *db = open_database(f);
+    g_autofree char *root = g_strdup(f->manager->parts->state_root);
+    g_autofree char *own = g_build_filename(root, "sessions", id, NULL);
+    eb_session_fixture_close(f); /* and all of it is written */
+    sqlite3 *db = open_database(root);
     run_sql(db, "UPDATE session SET end_reason = '" EB_SESSION_REMOVED "'");
     sqlite3_close(db);
-    eb_session_fixture_close(f);
     eb_test_remove_tree(own);
     if (kept != NULL) {
         g_autofree char *left = g_build_filename(own, kept, NULL);
