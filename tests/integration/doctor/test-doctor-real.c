@@ -43,11 +43,52 @@ all_stopped(pid_t pid)
     return TRUE;
 }
 
+/* The program as people run it: (transfer full): its JSON */
+static JsonNode *
+run_program(int *code)
+{
+    g_autofree char *dir = eb_test_temp_dir("program");
+    g_autofree char *config = g_build_filename(dir, "test.toml", NULL);
+    g_autofree char *daemon_dir = g_build_filename(incusd->dir, "d", NULL);
+    g_autofree char *program = g_build_filename(g_getenv("EB_TEST_BUILD_ROOT"), "errand-box", NULL);
+    g_autofree char *text = g_strdup_printf("[service]\nstate_dir = \"%s\"\nproject_root = \"%s/home/projects\"\n"
+                                            "[plugin.incus]\nsocket = \"%s\"\nproject = \"%s\"\npool = \"%s\"\n",
+                                            state_dir, state_dir, incusd->socket, incusd->project, incusd->pool);
+    char *argv[] = {program, (char *)"--json", (char *)"doctor", NULL};
+    g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "INCUS_DIR", daemon_dir, TRUE);
+    g_autofree char *out = NULL;
+    g_autoptr(GError) error = NULL;
+    JsonNode *node;
+
+    eb_test_write_file(config, text);
+    g_assert_cmpint(chmod(config, 0600), ==, 0);
+    env = g_environ_setenv(env, "ERRAND_BOX_CONFIG", config, TRUE);
+    g_spawn_sync(NULL, argv, env, G_SPAWN_DEFAULT, NULL, NULL, &out, NULL, code, &error);
+    g_assert_no_error(error);
+    node = eb_json_parse(out, strlen(out), NULL, &error);
+    g_assert_no_error(error);
+    return node;
+}
+
+static const char *
+status_of(JsonNode *report, const char *id)
+{
+    JsonArray *list = eb_json_get_array(eb_json_node_object(report), "checks");
+
+    for (guint i = 0; i < json_array_get_length(list); i++)
+        if (g_strcmp0(eb_json_get_string(eb_json_array_object(list, i), "id"), id) == 0)
+            return eb_json_get_string(eb_json_array_object(list, i), "status");
+    g_error("no check %s", id);
+}
+
 /* E-13: stopped, it takes connections and answers none; nothing else is blamed for it. */
 static void
 test_wedged(void)
 {
     pid_t pid = daemon_pid();
+    g_autoptr(JsonNode) wedged = NULL;
+    g_autoptr(JsonNode) well = NULL;
+    int code = 0;
 
     expect("E-13", EB_CHECK_OK, NULL, NULL);
     g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
@@ -56,8 +97,17 @@ test_wedged(void)
     expect("E-13", EB_CHECK_FAIL, "does not answer within", NULL);
     expect("E-11", EB_CHECK_OK, NULL, NULL);
     expect("E-05", EB_CHECK_SKIPPED, "cannot be asked", NULL);
+    wedged = run_program(&code);
     g_assert_cmpint(kill(pid, SIGCONT), ==, 0);
+    g_assert_cmpint(WEXITSTATUS(code), ==, 1);
+    g_assert_cmpstr(status_of(wedged, "E-13"), ==, "fail");
+    g_assert_cmpstr(status_of(wedged, "E-01"), ==, "ok");
+    g_assert_cmpstr(status_of(wedged, "E-24"), ==, "skipped");
+    g_assert_cmpstr(status_of(wedged, "E-75"), ==, "ok");
     expect("E-13", EB_CHECK_OK, NULL, NULL);
+    well = run_program(&code);
+    g_assert_cmpstr(status_of(well, "E-13"), ==, "ok");
+    g_assert_cmpstr(status_of(well, "E-24"), ==, "ok");
 }
 
 /* E-11: killed, it leaves its socket behind. */
