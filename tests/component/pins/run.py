@@ -259,6 +259,9 @@ def through_a_proxy(world):
     try:
         world.environment["npm_config_cafile"] = str(world.dir / "tls.pem")
         world.environment["npm_config_https_proxy"] = proxy.url
+        # In a build with sanitizers: LeakSanitizer itself crashes when it looks at GIO's thread that speaks to a proxy (the
+        # storage of a library that was opened later). The same path without a proxy is checked in the other cases.
+        world.environment["ASAN_OPTIONS"] = "detect_leaks=0"
         states, _ = world.states("fetch", "tool")
         assert states["tool"]["state"] == "fetched" and not server.refused, states
         assert set(proxy.asked) == {server.authority}, proxy.asked
@@ -322,6 +325,19 @@ def updated(world):
     out, _ = world.run("update")
     assert out.startswith("Nothing newer"), out
     assert not world.server.refused, world.server.refused
+
+
+def ended_while_writing(world):
+    """Lock files are new, pins.toml is not yet: said by verify, and done by the next update."""
+    publish_newer(world)
+    before = world.text()
+    world.run("update")
+    after = snapshot(world.tree)
+    (world.tree / "pins.toml").write_text(before)
+    _, errors = world.run("verify", code=1)
+    assert "package-lock.json is not what is pinned" in errors, errors
+    world.run("update")
+    assert snapshot(world.tree) == after
 
 
 def one_cannot_be_updated(world):
@@ -392,6 +408,7 @@ TESTS = [
     ("nothing newer", nothing_newer),
     ("newer, but only planned", planned),
     ("newer, pinned, verified", updated),
+    ("ended between the lock files and pins.toml", ended_while_writing),
     ("an entry that cannot be updated leaves the other", one_cannot_be_updated),
     ("a program that moved is not pinned", moved_program),
     ("two updates at once", two_at_once),

@@ -208,6 +208,11 @@ class Freshness:
         git(self.tree, "commit", "-q", "-m", "What is pinned")
         git(self.tree, "push", "-q", "origin", "HEAD:refs/heads/main")
         self.first = git(self.tree, "rev-parse", "HEAD").strip()
+        shutil.rmtree(self.tree / ".git")  # now as the workflow has it: the last commit, detached
+        git(self.tree, "init", "-q", ".")
+        git(self.tree, "remote", "add", "origin", f"file://{self.bare}")
+        git(self.tree, "fetch", "-q", "--depth", "1", "origin", self.first)
+        git(self.tree, "checkout", "-q", "--force", "--detach", "FETCH_HEAD")
         self.github = github.Server(REPOSITORY, self.bare)
 
     def run(self, *arguments, code=0, tokens=None):
@@ -280,6 +285,8 @@ def ended_before(world):
 
 
 def not_clean(world):
+    _, errors = world.run(code=1, tokens={"GITHUB_REF": "refs/heads/other"})
+    assert "refs/heads/other" in errors, errors
     (world.tree / "more").write_text("x")
     _, errors = world.run(code=1)
     assert "not committed" in errors, errors
