@@ -32,7 +32,7 @@ typedef void (*EbPinProgress)(const char *what, gpointer user_data);
 
 /**
  * eb_pin_fetch_new:
- * @cache: outlives the result
+ * @cache: (nullable): outlives the result; without one only eb_pin_fetch_text() works
  * @tree: directory of pins.toml, with guest/ below it
  */
 EbPinFetch *eb_pin_fetch_new(EbPinCache *cache, const char *tree, const EbHttpLimits *limits,

@@ -34,7 +34,7 @@ typedef struct {
     char *real_tree; /* where the files are that the tree's are links to */
     char *text;      /* of pins.toml, as it will be */
     EbPins *pins;
-    EbPinCache *cache;
+    EbPinCache *cache; /* (nullable): of a plan, which stages nothing */
     EbPinFetch *fetch;
     GPtrArray *pending; /* (element-type Pending) */
 } Update;
@@ -298,8 +298,10 @@ open_update(Update *self, GError **error)
         return FALSE;
     }
     self->pins = eb_pins_parse(self->text, strlen(self->text), real, error);
-    self->cache = self->pins != NULL ? eb_pin_cache_open(self->cache_dir, TRUE, error) : NULL;
-    if (self->cache == NULL)
+    if (self->pins == NULL)
+        return FALSE;
+    self->cache = self->plan_only ? NULL : eb_pin_cache_open(self->cache_dir, TRUE, error);
+    if (!self->plan_only && self->cache == NULL)
         return FALSE;
     self->fetch = eb_pin_fetch_new(self->cache, self->real_tree, &EB_HTTP_LIMITS_FILE, self->cancellable);
     self->pending = g_ptr_array_new_with_free_func(pending_free);

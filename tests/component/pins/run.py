@@ -302,7 +302,7 @@ def planned(world):
     plan = json.loads(out)
     assert plan["newer"] == 2 and plan["failed"] == 0, plan
     assert {pin["name"]: pin["new_version"] for pin in plan["pins"]} == {"tool": "1.10.0", "thing": "1.2.10"}, plan
-    assert snapshot(world.tree) == before and not world.cached(), "a plan changed something"
+    assert snapshot(world.tree) == before and not world.cache.exists(), "a plan changed something"
 
 
 def updated(world):
