@@ -2,6 +2,7 @@
 #include "core/selftest/eb-selftest-scratch.h"
 
 #include "core/base/eb-tree-remove.h"
+#include "core/selftest/eb-selftest-look.h"
 #include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-env.h"
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define REMOVE_DEADLINE_MS (5 * 60 * 1000)
+#define MAX_DEAD 64
 #define AGENT_FILE "selftest-agent.py"
 
 struct _EbSelftestScratch {
@@ -180,6 +182,39 @@ eb_selftest_scratch_new(const EbSelftestOptions *options, GError **error)
         return g_steal_pointer(&self);
     eb_selftest_scratch_remove(self, NULL);
     return NULL;
+}
+
+static EbSelftestScratch *
+take_dead(const char *parent, const char *name, GPtrArray *homes)
+{
+    g_autoptr(EbSelftestScratch) self = g_new0(EbSelftestScratch, 1);
+
+    self->parent = g_strdup(parent);
+    self->dir = g_build_filename(parent, name, NULL);
+    self->lock = eb_dir_lock_take(self->dir, EB_STATE_LOCK_FILE, NULL);
+    for (guint i = 0; self->lock != NULL && i < EB_SELFTEST_MAX_JOBS; i++) {
+        g_autofree char *root = eb_selftest_scratch_get_root(self, i);
+        char *home = eb_selftest_read_home(root);
+        if (home != NULL)
+            g_ptr_array_add(homes, home);
+    }
+    return self->lock != NULL ? g_steal_pointer(&self) : NULL;
+}
+
+GPtrArray *
+eb_selftest_scratch_take_dead(const char *state_dir, GPtrArray *homes)
+{
+    GPtrArray *dead = g_ptr_array_new_with_free_func((GDestroyNotify)eb_selftest_scratch_free);
+    g_autofree char *parent = g_build_filename(state_dir, EB_TRY_DIR, NULL);
+    g_autoptr(GDir) dir = g_dir_open(parent, 0, NULL);
+    const char *name;
+
+    while (dir != NULL && dead->len < MAX_DEAD && (name = g_dir_read_name(dir)) != NULL) {
+        EbSelftestScratch *found = g_str_has_prefix(name, "selftest-") ? take_dead(parent, name, homes) : NULL;
+        if (found != NULL)
+            g_ptr_array_add(dead, found);
+    }
+    return dead;
 }
 
 const char *

@@ -22,6 +22,12 @@ gboolean eb_selftest_scratch_remove(EbSelftestScratch *self, GError **error);
 void eb_selftest_scratch_free(EbSelftestScratch *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbSelftestScratch, eb_selftest_scratch_free)
 
+/**
+ * eb_selftest_scratch_take_dead: (transfer full) (element-type EbSelftestScratch): those of runs that were killed.
+ * @homes: (element-type utf8): takes the label "home" of their guests, which nobody else looks for
+ */
+GPtrArray *eb_selftest_scratch_take_dead(const char *state_dir, GPtrArray *homes);
+
 /** eb_selftest_config_text: (transfer full): the configuration of a service at @root. @agent: text of its agent */
 char *eb_selftest_config_text(const EbSelftestOptions *options, const char *root, const char *agent);
 

@@ -18,6 +18,7 @@
 typedef struct {
     EbSelftestRun run;
     EbSelftestScratch *scratch;
+    GPtrArray *dead;    /* (nullable) (element-type EbSelftestScratch): of killed runs, while they are cleared away */
     GPtrArray *jobs;    /* (element-type EbSelftestJob) */
     GPtrArray *threads; /* (element-type GThread) */
     guint left;         /* workers that have not ended */
@@ -29,6 +30,7 @@ typedef struct {
 } Selftest;
 
 static void next_doomed(GTask *task);
+static void start_workers(GTask *task);
 
 void
 eb_selftest_report_free(EbSelftestReport *self)
@@ -59,6 +61,7 @@ selftest_free(gpointer data)
     eb_clear_source(&self->timer);
     g_clear_pointer(&self->strays, eb_selftest_strays_free);
     g_clear_pointer(&self->scratch, eb_selftest_scratch_free);
+    g_clear_pointer(&self->dead, g_ptr_array_unref);
     g_clear_pointer(&self->run.plan, eb_selftest_plan_free);
     g_clear_object(&self->run.cancellable);
     g_clear_pointer(&self->run.killed_at, g_hash_table_unref);
@@ -308,6 +311,22 @@ conclude(GTask *task)
     g_object_unref(task);
 }
 
+/* The guests of killed runs are gone: their directories go, and the work begins. */
+static void
+end_dead(GTask *task)
+{
+    Selftest *self = g_task_get_task_data(task);
+
+    for (guint i = 0; i < self->dead->len; i++) {
+        g_autoptr(GError) error = NULL;
+        if (!eb_selftest_scratch_remove(self->dead->pdata[i], &error))
+            eb_warning("what a killed selftest left cannot be removed: %s", error->message);
+    }
+    g_clear_pointer(&self->dead, g_ptr_array_unref);
+    g_ptr_array_set_size(self->homes, 0);
+    start_workers(task);
+}
+
 static void
 on_doomed_gone(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -326,7 +345,7 @@ next_doomed(GTask *task)
     Selftest *self = g_task_get_task_data(task);
 
     if (self->doomed->len == 0) {
-        conclude(task);
+        (self->dead != NULL ? end_dead : conclude)(task);
         return;
     }
     g_autofree char *name = g_ptr_array_steal_index(self->doomed, self->doomed->len - 1);
@@ -409,7 +428,6 @@ eb_selftest_run_async(const EbSelftestOptions *options, GCancellable *cancellabl
 {
     GTask *task = g_task_new(NULL, NULL, callback, user_data);
     Selftest *self = g_new0(Selftest, 1);
-    GError *error = NULL;
 
     g_task_set_source_tag(task, eb_selftest_run_async);
     g_task_set_task_data(task, self, selftest_free);
@@ -427,6 +445,17 @@ eb_selftest_run_async(const EbSelftestOptions *options, GCancellable *cancellabl
     self->homes = g_ptr_array_new_with_free_func(g_free);
     self->doomed = g_ptr_array_new_with_free_func(g_free);
     self->strays = self->run.strays = eb_selftest_strays_new();
+    self->dead = eb_selftest_scratch_take_dead(eb_config_get_state_dir(options->config), self->homes);
+    eb_container_backend_list_async(options->backend, NULL, LIST_DEADLINE_MS, NULL, on_last_list, task);
+}
+
+static void
+start_workers(GTask *task)
+{
+    Selftest *self = g_task_get_task_data(task);
+    const EbSelftestOptions *options = &self->run.options;
+    GError *error = NULL;
+
     self->scratch = eb_selftest_scratch_new(options, &error);
     if (self->scratch == NULL) {
         g_task_return_error(task, error);
