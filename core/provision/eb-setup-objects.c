@@ -49,27 +49,31 @@ add(JsonBuilder *body, const char *name, const char *value)
 
 /* --- pool --- */
 
-static gboolean
-can_btrfs(EbSetup *self)
+/* (transfer full) (nullable): why no pool that copies on write can be made here; NULL: one can */
+static char *
+find_obstacle(EbSetup *self)
 {
     g_autoptr(JsonNode) server = eb_provision_client_call(self->client, "GET", "/1.0", NULL, CALL_MS, NULL);
     JsonArray *drivers =
         eb_json_get_array(eb_json_get_object(eb_json_node_object(server), "environment"), "storage_supported_drivers");
     g_autofree char *program = eb_run_find("mkfs.btrfs");
     g_autofree char *systems = NULL;
+    g_autoptr(GError) failure = NULL;
 
-    if (program == NULL || access("/dev/loop-control", R_OK | W_OK) < 0)
-        return FALSE;
+    if (program == NULL && !self->options.plan)
+        return g_strdup("mkfs.btrfs is not installed");
+    if (access("/dev/loop-control", R_OK | W_OK) < 0)
+        return g_strdup_printf("no loop devices: /dev/loop-control: %s", g_strerror(errno));
     if (g_file_get_contents("/proc/filesystems", &systems, NULL, NULL) && strstr(systems, "\tbtrfs\n") == NULL) {
         const char *modprobe[] = {"modprobe", self->options.plan ? "--dry-run" : "--", "btrfs", NULL};
-        if (!eb_run(modprobe, 15000, NULL, NULL))
-            return FALSE;
+        if (!eb_run(modprobe, 15000, NULL, &failure))
+            return g_strdup_printf("the kernel has no btrfs: %s", failure->message);
     }
     for (guint i = 0; drivers != NULL && i < json_array_get_length(drivers); i++)
         if (g_strcmp0(eb_json_get_string(eb_json_array_object(drivers, i), "Name"), "btrfs") == 0)
-            return TRUE;
+            return NULL;
     /* A plan before the daemon runs goes by the host alone. */
-    return server == NULL;
+    return server == NULL ? NULL : g_strdup("incusd says that it cannot use btrfs here");
 }
 
 static guint64
@@ -110,11 +114,31 @@ is_half(JsonNode *pool)
     return pool != NULL && status != NULL && strcmp(status, "Created") != 0;
 }
 
+/* Size of the pool's file, 0 with *@obstacle when there is to be none. */
+static guint64
+choose_size(EbSetup *self, guint64 asked, char **obstacle)
+{
+    guint64 available = free_space(self->daemon_dir);
+    guint64 size;
+
+    *obstacle = find_obstacle(self);
+    if (*obstacle != NULL)
+        return 0;
+    size = eb_pool_plan_size(available, asked);
+    if (size == 0) {
+        g_autofree char *text = g_format_size_full(available, G_FORMAT_SIZE_IEC_UNITS);
+        *obstacle = g_strdup_printf("%s has %s free, a pool takes %d GiB", self->daemon_dir, text,
+                                    (int)(EB_POOL_PLAN_MIN >> 30));
+    }
+    return size;
+}
+
 static gboolean
 check_pool(EbSetup *self, EbFindings *findings, GError **error)
 {
     g_autofree char *path = eb_provision_path("/1.0/storage-pools/%s", self->pool);
     g_autoptr(JsonNode) pool = NULL;
+    g_autofree char *obstacle = NULL;
     guint64 asked, size;
 
     if (!look_up(self, path, &pool, error) || !asked_size(self, &asked, error))
@@ -141,17 +165,13 @@ check_pool(EbSetup *self, EbFindings *findings, GError **error)
             eb_findings_note(findings, "pool %s, %s", self->pool, driver != NULL ? driver : "unknown driver");
         return TRUE;
     }
-    size = can_btrfs(self) ? eb_pool_plan_size(free_space(self->daemon_dir), asked) : 0;
+    size = choose_size(self, asked, &obstacle);
     if (size > 0) {
         g_autofree char *text = g_format_size_full(size, G_FORMAT_SIZE_IEC_UNITS);
         eb_findings_change(findings, "make the storage pool %s: btrfs in a sparse file of %s in %s/disks", self->pool,
                            text, self->daemon_dir);
     } else {
-        eb_findings_change(
-            findings,
-            "make the storage pool %s as a plain directory (E-05: this host has no btrfs, no loop device, "
-            "or less than %d GiB free)",
-            self->pool, (int)(EB_POOL_PLAN_MIN >> 30));
+        eb_findings_change(findings, "make the storage pool %s as a plain directory (E-05: %s)", self->pool, obstacle);
     }
     return TRUE;
 }
@@ -196,13 +216,14 @@ apply_pool(EbSetup *self, EbFindings *findings, GError **error)
     g_autoptr(GError) failure = NULL;
     g_autofree char *path = eb_provision_path("/1.0/storage-pools/%s", self->pool);
     g_autoptr(JsonNode) leftover = NULL;
+    g_autofree char *obstacle = NULL;
     guint64 asked, size;
 
     if (!asked_size(self, &asked, error) || !drop_half_pool(self, path, error))
         return FALSE;
     if (!eb_setup_record(self, &eb_setup_step_pool, "pool", self->pool, NULL, NULL, error))
         return FALSE;
-    size = can_btrfs(self) ? eb_pool_plan_size(free_space(self->daemon_dir), asked) : 0;
+    size = choose_size(self, asked, &obstacle);
     if (size > 0) {
         if (make_pool(self, "btrfs", size, &failure))
             return TRUE;

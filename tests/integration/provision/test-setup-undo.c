@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +125,26 @@ run_well(SetupWorld *world, gboolean undo)
     g_assert_no_error(error);
 }
 
+/* A kernel that has no btrfs and whose modprobe says why, in mounts of this process's own. */
+static void
+hide_btrfs(SetupWorld *world)
+{
+    g_autofree char *systems = g_build_filename(world->dir, "filesystems", NULL);
+    g_autofree char *programs = g_build_filename(world->dir, "sbin", NULL);
+    g_autofree char *modprobe = g_build_filename(programs, "modprobe", NULL);
+
+    eb_test_write_file(systems, "nodev\tsysfs\n\text4\n");
+    eb_test_write_file(modprobe,
+                       "#!/bin/sh\necho 'modprobe: FATAL: Module btrfs not found in directory /lib/modules/test' "
+                       ">&2\nexit 1\n");
+    g_assert_cmpint(g_chmod(modprobe, 0755), ==, 0);
+    g_assert_cmpint(unshare(CLONE_NEWNS), ==, 0);
+    g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
+    g_assert_cmpint(mount(systems, "/proc/filesystems", NULL, MS_BIND, NULL), ==, 0);
+    /* Where programs are looked for first. */
+    g_assert_cmpint(mount(programs, "/usr/local/sbin", NULL, MS_BIND, NULL), ==, 0);
+}
+
 /* In the child: `test-setup-undo --child WORLD setup|undo MARK`. */
 static int
 child_main(char **argv)
@@ -132,9 +153,13 @@ child_main(char **argv)
     g_autoptr(EbSetup) setup = NULL;
     g_autoptr(GError) error = NULL;
 
+    if (strcmp(argv[3], "without-btrfs") == 0)
+        hide_btrfs(world);
     die_at = (guint)atoi(argv[4]);
-    if (run(world, strcmp(argv[3], "undo") == 0, FALSE, FALSE, &setup, &error))
+    if (run(world, strcmp(argv[3], "undo") == 0, FALSE, FALSE, &setup, &error)) {
+        g_print("%s\n", strcmp(argv[3], "undo") == 0 ? "" : setup_world_find_row(setup, "pool")->detail);
         return 0;
+    }
     g_printerr("%s\n", error->message);
     return 1;
 }
@@ -149,7 +174,7 @@ run_child(SetupWorld *world, const char *what, guint at)
     g_autoptr(GError) error = NULL;
     int status = 0;
 
-    g_assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, &text, &status, &error));
+    g_assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL, &text, &status, &error));
     g_assert_no_error(error);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return NULL;
@@ -386,6 +411,33 @@ clean_up(void)
     }
 }
 
+/* A module that cannot be had: its own words are told, the pool is a directory, and no half of another is left. */
+static void
+test_without_btrfs(void)
+{
+    g_autoptr(SetupWorld) world = setup_world_new(ACCOUNT, WORLD_NAME, NULL);
+    g_autofree char *disk = g_build_filename(world->incus_dir, "disks", "errand.img", NULL);
+    char *argv[] = {(char *)"/proc/self/exe", (char *)"--child", world->dir,
+                    (char *)"without-btrfs",  (char *)"0",       NULL};
+    g_autofree char *output = NULL;
+    g_autofree char *errors = NULL;
+    g_autofree char *made = NULL;
+    g_autoptr(GError) error = NULL;
+    int status = 0;
+
+    g_assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &output, &errors, &status, &error));
+    g_assert_no_error(error);
+    if (status != 0)
+        g_error("setup ended with %d: %s", status, errors);
+    g_assert_nonnull(strstr(output, "as a plain directory (E-05: the kernel has no btrfs: modprobe ended with 1: "
+                                    "modprobe: FATAL: Module btrfs not found"));
+    made = setup_world_describe(world);
+    g_assert_nonnull(strstr(made, "driver \"dir\""));
+    g_assert_null(strstr(made, "driver \"btrfs\""));
+    g_assert_false(g_file_test(disk, G_FILE_TEST_EXISTS));
+    run_well(world, TRUE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -403,5 +455,6 @@ main(int argc, char **argv)
     g_test_add_func("/setup-undo/kills", test_kills);
     g_test_add_func("/setup-undo/others", test_others);
     g_test_add_func("/setup-undo/in-use", test_in_use);
+    g_test_add_func("/setup-undo/without-btrfs", test_without_btrfs);
     return g_test_run();
 }
