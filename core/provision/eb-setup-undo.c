@@ -90,7 +90,8 @@ undo_step(EbSetup *self, const EbSetupStep *step, GError **error)
 static gboolean
 refuse(const char *what, GError **error)
 {
-    eb_set_error(error, EB_ERROR_BUSY, "provision.sessions-run", "%s: end it first, then run setup --undo again", what);
+    eb_set_error(error, EB_ERROR_BUSY, "provision.sessions-run",
+                 "%s: end it first (errand-box down), then run setup --undo again", what);
     return FALSE;
 }
 
