@@ -98,6 +98,22 @@ def same_bytes(world):
     assert (world.dir / "one" / name).read_bytes() == one
 
 
+def with_packages(world):
+    """What tools/build-deb leaves, here in its place a program that makes two small files, is in the sums; its log is not."""
+    program = world.tree / "tools/build-deb"
+    program.write_text("#!/bin/sh\nset -eu\nfor name in errand-box_1.2.3-1_amd64 liberrandbox-plugin-1-0_1.2.3-1_amd64; do\n"
+                       "echo $name >\"$1/$name.deb\"\ndone\necho log >\"$1/build.log\"\necho commit >\"$1/built-from\"\n")
+    program.chmod(0o755)
+    for _ in range(2):
+        run([world.tree / "tools/release", "--out", world.dir / "out"], world.dir)
+        names = sorted(path.name for path in (world.dir / "out").iterdir())
+        listed = [line.split("  ")[1] for line in (world.dir / "out/SHA256SUMS").read_text().splitlines()]
+        assert listed == ["errand-box-1.2.3.tar.gz", "errand-box_1.2.3-1_amd64.deb",
+                          "liberrandbox-plugin-1-0_1.2.3-1_amd64.deb"], listed
+        assert names == ["SHA256SUMS", *listed], names
+    run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], world.dir / "out")
+
+
 def wrong_tag(world):
     for tag in ("1.2.3", "v1.2.4", "v1.2.3-rc1"):
         _, errors = world.make("out", code=1, arguments=("--tag", tag))
@@ -304,6 +320,7 @@ def partly(world):
 
 TESTS = [
     (Release, "the same commit gives the same bytes", same_bytes),
+    (Release, "packages are in the sums", with_packages),
     (Release, "a tag that is not the version", wrong_tag),
     (Release, "a directory with other things", other_things),
     (Release, "signed with a key from stdin", signed),
