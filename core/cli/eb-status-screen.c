@@ -30,26 +30,35 @@ eb_status_duration(gint64 seconds)
     return g_strdup_printf("%" G_GINT64_FORMAT " d %" G_GINT64_FORMAT " h", seconds / 86400, seconds / 3600 % 24);
 }
 
-/* Characters of @text that go into one line of @columns: up to a blank when there is one in its second half. */
+/* Columns that a terminal gives @c. */
 static glong
+width(gunichar c)
+{
+    return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
+}
+
+/* Where @text is to be cut so that it fits into @columns: the end, or a blank when there is one in the second half. */
+static const char *
 break_at(const char *text, glong columns)
 {
-    glong length = g_utf8_strlen(text, -1);
+    const char *blank = NULL;
+    glong used = 0;
 
-    if (length <= columns)
-        return length;
-    for (glong at = columns; at > columns / 2; at--)
-        if (*g_utf8_offset_to_pointer(text, at) == ' ')
-            return at;
-    return columns;
+    for (const char *at = text; *at != '\0'; at = g_utf8_next_char(at)) {
+        if (*at == ' ' && used > columns / 2)
+            blank = at;
+        used += width(g_utf8_get_char(at));
+        if (used > columns)
+            return blank != NULL ? blank : at;
+    }
+    return text + strlen(text);
 }
 
 static void
-add_line(Screen *screen, const char *label, const char *text, glong n, gboolean cut)
+add_line(Screen *screen, const char *label, const char *text, const char *end, gboolean cut)
 {
-    const char *end = g_utf8_offset_to_pointer(text, n);
-
-    g_string_append_printf(screen->text, "%-*s%.*s%s\n", LABEL, label, (int)(end - text), text, cut ? "…" : "");
+    g_string_append_printf(screen->text, "%-*.*s%.*s%s\n", LABEL, LABEL - 1, label, (int)(end - text), text,
+                           cut ? "…" : "");
     screen->lines++;
 }
 
@@ -65,16 +74,14 @@ static void G_GNUC_PRINTF(3, 4) add(Screen *screen, const char *label, const cha
     const char *at = clean;
     for (guint wrapped = 0; wrapped < MAX_WRAP && screen->lines < EB_STATUS_LINES; wrapped++) {
         gboolean last = wrapped + 1 == MAX_WRAP || screen->lines + 1 == EB_STATUS_LINES;
-        glong n = break_at(at, EB_STATUS_COLUMNS - LABEL);
-        gboolean more = *g_utf8_offset_to_pointer(at, n) != '\0';
+        const char *end = break_at(at, EB_STATUS_COLUMNS - LABEL);
+        gboolean more = *end != '\0';
         if (last && more)
-            n = MIN(n, EB_STATUS_COLUMNS - LABEL - 1);
-        add_line(screen, wrapped == 0 ? label : "", at, n, last && more);
+            end = break_at(at, EB_STATUS_COLUMNS - LABEL - 1);
+        add_line(screen, wrapped == 0 ? label : "", at, end, last && more);
         if (!more)
             return;
-        at = g_utf8_offset_to_pointer(at, n);
-        while (*at == ' ')
-            at++;
+        at = end + strspn(end, " ");
     }
 }
 
@@ -102,12 +109,14 @@ add_service(Screen *screen, JsonObject *status)
     JsonObject *supervisor = eb_json_get_object(status, "supervisor");
     const char *kind = text_or(supervisor, "kind", "none");
     const char *instance = eb_json_get_string(status, "instance");
-    gboolean under = eb_json_get_bool(supervisor, "ours", FALSE);
+    const char *under = eb_json_get_bool(supervisor, "ours", FALSE)       ? kind
+                        : eb_json_get_string(supervisor, "error") != NULL ? eb_json_get_string(supervisor, "error")
+                                                                          : "in the foreground";
     g_autofree char *up = eb_status_duration(eb_json_get_int(status, "uptime_s", 0));
 
     add(screen, "service", "running for %s, version %s, pid %" G_GINT64_FORMAT "%s%s, %s", up,
         text_or(status, "version", "unknown"), eb_json_get_int(status, "pid", 0), instance != NULL ? ", instance " : "",
-        instance != NULL ? instance : "", under ? kind : "in the foreground");
+        instance != NULL ? instance : "", under);
 }
 
 static void

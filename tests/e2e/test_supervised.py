@@ -3,6 +3,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,12 @@ class Supervised(unittest.TestCase):
         self.assertLessEqual(max(len(line) for line in text.splitlines()), 80, text)
         for word in ("running for", "s6", "sessions", "queue", "incus", "pool", "watchdog", "degraded", "E-"):
             self.assertIn(word, text)
+
+    def test_2_the_account_may_look(self):
+        account = pwd.getpwnam("errand")
+        result = self.world.run("status", user=account.pw_uid, group=account.pw_gid, extra_groups=[])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("only root can ask s6", result.stdout)
 
     def test_3_up_on_a_running_one(self):
         pid = self.status()["pid"]

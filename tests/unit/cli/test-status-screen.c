@@ -18,6 +18,16 @@ screen_of(const char *json)
     return eb_status_screen(eb_json_node_object(node), NOW);
 }
 
+static glong
+columns_of(const char *line)
+{
+    glong n = 0;
+
+    for (; *line != '\0'; line = g_utf8_next_char(line))
+        n += g_unichar_iswide(g_utf8_get_char(line)) ? 2 : 1;
+    return n;
+}
+
 static void
 assert_fits(const char *screen)
 {
@@ -26,7 +36,7 @@ assert_fits(const char *screen)
     g_assert_true(g_utf8_validate(screen, -1, NULL));
     g_assert_cmpuint(g_strv_length(lines), <=, EB_STATUS_LINES + 1);
     for (guint i = 0; lines[i] != NULL; i++)
-        g_assert_cmpint(g_utf8_strlen(lines[i], -1), <=, EB_STATUS_COLUMNS);
+        g_assert_cmpint(columns_of(lines[i]), <=, EB_STATUS_COLUMNS);
 }
 
 static void
@@ -123,6 +133,9 @@ test_fits(void)
     json_object_set_string_member(health, "hold", hostile->str);
     json_object_set_object_member(object, "health", health);
     json_object_set_string_member(object, "instance", wide);
+    JsonObject *backend = json_object_new();
+    json_object_set_string_member(backend, "name", wide);
+    json_object_set_object_member(object, "backend", backend);
     g_autofree char *screen = eb_status_screen(object, NOW);
     assert_fits(screen);
     g_assert_null(strchr(screen, '\x1b'));
