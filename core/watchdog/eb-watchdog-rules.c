@@ -213,6 +213,10 @@ judge_service(EbWatchdogRules *self, const EbWatchdogLook *look)
         self->silent_since_us = self->quiet_since_us = 0;
         begin(&self->free_since_us, look->ended_us);
         return look->lock == EB_WATCHDOG_LOCK_FREE ? EB_WATCHDOG_SERVICE_DEAD : EB_WATCHDOG_SERVICE_STOPPED;
+    case EB_WATCHDOG_LOCK_OTHER:
+        /* It takes as long as it takes, and what it works on is left alone. */
+        self->silent_since_us = self->quiet_since_us = self->free_since_us = 0;
+        return EB_WATCHDOG_SERVICE_STOPPED;
     case EB_WATCHDOG_LOCK_UNKNOWN:
         break;
     }

@@ -19,6 +19,7 @@ typedef enum {
     EB_WATCHDOG_LOCK_ABSENT,      /* no such file: the service ended in order, or never ran */
     EB_WATCHDOG_LOCK_FREE,        /* a file that nobody holds: the service died */
     EB_WATCHDOG_LOCK_HELD,
+    EB_WATCHDOG_LOCK_OTHER, /* held by a program that is not the service: one that restores a backup */
 } EbWatchdogLock;
 
 /** EbWatchdogAnswer: what came of a question. */

@@ -189,8 +189,14 @@ look_at_lock_in_worker(GTask *task)
     LockJob *job = g_task_get_task_data(task);
 
     job->lock = locks[eb_dir_lock_look(job->state_dir, EB_STATE_LOCK_FILE)];
-    if (job->lock == EB_WATCHDOG_LOCK_HELD)
-        eb_lock_holder_find(job->state_dir, EB_STATE_LOCK_FILE, &job->holder, NULL);
+    if (job->lock != EB_WATCHDOG_LOCK_HELD ||
+        !eb_lock_holder_find(job->state_dir, EB_STATE_LOCK_FILE, &job->holder, NULL) || job->holder.id != NULL) {
+        g_task_return_boolean(task, TRUE);
+        return;
+    }
+    /* A service says which instance it is; who does not is none, and never ended. */
+    job->lock = EB_WATCHDOG_LOCK_OTHER;
+    eb_lock_holder_clear(&job->holder);
     g_task_return_boolean(task, TRUE);
 }
 

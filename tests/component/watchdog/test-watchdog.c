@@ -319,6 +319,8 @@ test_lock(WdFixture *self, gconstpointer data)
 
     look_and_expect(service, EB_WATCHDOG_LOCK_ABSENT);
     EbDirLock *lock = eb_dir_lock_take(self->state, EB_STATE_LOCK_FILE, NULL);
+    look_and_expect(service, EB_WATCHDOG_LOCK_OTHER);
+    eb_dir_lock_set_id(lock, "thisinstance");
     look_and_expect(service, EB_WATCHDOG_LOCK_HELD);
     eb_dir_lock_release(lock);
     look_and_expect(service, EB_WATCHDOG_LOCK_ABSENT);

@@ -213,6 +213,8 @@ wd_be_the_service(const char *state_dir, const char *what)
     /* Whoever looks at the lock holds it for a moment. */
     for (guint tries = 0; tries < 100 && lock == NULL; tries++, g_usleep(lock == NULL ? 10000 : 0))
         lock = eb_dir_lock_take(state_dir, EB_STATE_LOCK_FILE, NULL);
+    if (lock != NULL)
+        eb_dir_lock_set_id(lock, "thisinstance");
     g_assert_true(lock != NULL && (mute || server != NULL));
     takes_reports = !g_str_equal(what, "old");
     if (server != NULL)

@@ -468,6 +468,26 @@ test_lock_unknown(void)
     g_assert_cmpint(world.rules.service, ==, EB_WATCHDOG_SERVICE_UP);
 }
 
+/* A program that restores a backup holds the lock for hours: neither ended nor swept away under. */
+static void
+test_lock_of_others(void)
+{
+    World world;
+
+    world_begin(&world, TRUE);
+    pass(&world, 20);
+    world.service = EB_WATCHDOG_ANSWER_NONE;
+    world.lock = EB_WATCHDOG_LOCK_ABSENT;
+    pass(&world, 6);
+    world.lock = EB_WATCHDOG_LOCK_OTHER;
+    pass(&world, 7200);
+    g_assert_cmpint(world.rules.service, ==, EB_WATCHDOG_SERVICE_STOPPED);
+    g_assert_cmpuint(world.sweeps + world.ends, ==, 0);
+    world.lock = EB_WATCHDOG_LOCK_ABSENT;
+    pass(&world, 20);
+    g_assert_cmpuint(world.sweeps, ==, 1);
+}
+
 /* The machine slept for a night in the middle of everything: nothing of before it counts. */
 static void
 test_suspended(void)
@@ -580,6 +600,7 @@ main(int argc, char **argv)
     g_test_add_func("/watchdog/rules/hangs-alone", test_hangs_alone);
     g_test_add_func("/watchdog/rules/gives-up", test_gives_up);
     g_test_add_func("/watchdog/rules/lock-unknown", test_lock_unknown);
+    g_test_add_func("/watchdog/rules/lock-of-others", test_lock_of_others);
     g_test_add_func("/watchdog/rules/suspended", test_suspended);
     g_test_add_func("/watchdog/rules/kept-from-looking", test_kept_from_looking);
     g_test_add_func("/watchdog/rules/clock-back", test_clock_back);
