@@ -6,6 +6,7 @@
 #include "core/control/eb-control.h"
 #include "core/provision/eb-image-cache.h"
 #include "core/provision/eb-pin-job.h"
+#include "core/session/eb-pressure.h"
 
 #include <errno.h>
 #include <string.h>
@@ -143,7 +144,6 @@ tell_health(Due *self, EbConfig *config)
         eb_cli_print(self->cli, "%-10s %s (errand-box doctor)\n", "degraded", ids->str);
 }
 
-/* How much must become free so that nothing warns of it: half a bound more than twice the bound. */
 static guint64
 wanted_space(Due *self, EbConfig *config)
 {
@@ -164,7 +164,7 @@ wanted_space(Due *self, EbConfig *config)
         eb_cli_print(self->cli, "%-10s %s of %s are free%s\n", "space", shown, total,
                      left < 2 * min_free ? ": what was not used for longest goes" : "");
     }
-    return left < 2 * min_free ? 2 * min_free + min_free / 2 - left : 0;
+    return eb_pressure_wanted(left, min_free);
 }
 
 /* In a process of its own: without a service it gives up root for it. */

@@ -5,6 +5,7 @@
 #include "core/base/eb-source.h"
 #include "core/daemon/eb-daemon-doctor.h"
 #include "core/daemon/eb-daemon-health-rules.h"
+#include "core/daemon/eb-daemon-maint.h"
 #include "core/daemon/eb-daemon-space.h"
 #include "core/session/eb-session-hold.h"
 
@@ -17,6 +18,7 @@ struct _EbDaemonHealth {
     char *config_file;         /* (nullable) */
     char *doctor;              /* (nullable): another program than our own */
     EbSessionManager *manager; /* (nullable): not before it is attached */
+    gboolean relieved;         /* the state directory's file system is low, and what could go is gone */
     EbHealthRules *rules;
     GCancellable *cancellable; /* of the doctor's run */
     GPtrArray *waits;          /* (element-type GTask): for the end of a whole run, at most EB_HEALTH_MAX_WAITS */
@@ -197,6 +199,18 @@ apply_space(EbDaemonHealth *self)
     eb_session_manager_set_hold(self->manager, EB_HOLD_SPACE, why);
 }
 
+/* Once for each time that it gets low: what could go is gone then. */
+static void
+relieve(EbDaemonHealth *self, const EbSpace *space)
+{
+    if (space->level == EB_SPACE_FINE)
+        self->relieved = FALSE;
+    else if (!self->relieved && self->manager != NULL) {
+        self->relieved = TRUE;
+        eb_daemon_maint_relieve(self->manager, space->free, eb_config_get_min_free(self->config));
+    }
+}
+
 static void
 on_space(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -220,6 +234,8 @@ on_space(GObject *source, GAsyncResult *result, gpointer user_data)
         /* What is full already is told by the hold. */
         if (space->level == EB_SPACE_LOW && before == EB_SPACE_FINE && self->manager != NULL)
             tell_low(self, space);
+        if (g_strcmp0(space->path, eb_config_get_state_dir(self->config)) == 0)
+            relieve(self, space);
     }
     g_clear_pointer(&self->spaces, g_ptr_array_unref);
     self->spaces = g_steal_pointer(&spaces);

@@ -3,6 +3,7 @@
 #include "core/daemon/eb-daemon-maint.h"
 
 #include "core/session/eb-gc.h"
+#include "core/session/eb-pressure.h"
 
 #include <string.h>
 
@@ -69,4 +70,33 @@ eb_daemon_maint_request(EbSessionManager *manager, EbJsonrpc *peer, const char *
     else
         eb_session_manager_pin_async(manager, session, pin, pinned, reply);
     return TRUE;
+}
+
+static void
+relieved(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) classes = eb_session_manager_gc_finish(EB_SESSION_MANAGER(source), result, &error);
+    g_autoptr(GString) what = g_string_new(NULL);
+
+    if (classes == NULL) {
+        eb_warning("nothing was freed: %s", error->message);
+        return;
+    }
+    for (guint i = 0; i < classes->len; i++) {
+        const EbGcClass *class = classes->pdata[i];
+        if (class->removed == 0)
+            continue;
+        g_autofree char *size = g_format_size_full(class->bytes, G_FORMAT_SIZE_IEC_UNITS);
+        g_string_append_printf(what, "%s%s %u (%s)%s%s", what->len > 0 ? "; " : "", class->name, class->removed, size,
+                               class->note != NULL ? ": " : "", class->note != NULL ? class->note : "");
+    }
+    eb_warning("little space is left: %s%s", what->len > 0 ? "removed " : "there was nothing to remove",
+               what->len > 0 ? what->str : " (errand-box maint gc --plan)");
+}
+
+void
+eb_daemon_maint_relieve(EbSessionManager *manager, guint64 free_bytes, guint64 min_free)
+{
+    eb_session_manager_gc_async(manager, FALSE, eb_pressure_wanted(free_bytes, min_free), relieved, NULL);
 }

@@ -11,4 +11,10 @@ G_BEGIN_DECLS
 gboolean eb_daemon_maint_request(EbSessionManager *manager, EbJsonrpc *peer, const char *method, JsonObject *params,
                                  JsonNode *id);
 
+/**
+ * eb_daemon_maint_relieve: the file system of the state directory has @free_bytes left, too few: collects garbage, and
+ * gives up what was unused for longest; logs what went.
+ */
+void eb_daemon_maint_relieve(EbSessionManager *manager, guint64 free_bytes, guint64 min_free);
+
 G_END_DECLS

@@ -18,6 +18,12 @@
 
 #define REMOVE_DEADLINE_MS (5 * 60 * 1000)
 
+guint64
+eb_pressure_wanted(guint64 free_bytes, guint64 min_free)
+{
+    return free_bytes < 2 * min_free ? 2 * min_free + min_free / 2 - free_bytes : 0;
+}
+
 EbPressureItem *
 eb_pressure_item_new(const char *id, gboolean is_try, guint64 bytes, gint64 used_ms)
 {

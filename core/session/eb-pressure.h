@@ -10,6 +10,12 @@ G_BEGIN_DECLS
 /** EB_PRESSURE_MAX_ITEMS: looked at in one go. */
 #define EB_PRESSURE_MAX_ITEMS 20000
 
+/**
+ * eb_pressure_wanted: bytes to free when @free_bytes are left: 0 while it is twice @min_free, from where on people are
+ * warned; else up to half a @min_free beyond that, so that it does not come back at once. Pure.
+ */
+guint64 eb_pressure_wanted(guint64 free_bytes, guint64 min_free);
+
 /** EbPressureItem: something that could be given up when a disk is full. */
 typedef struct {
     char *id;        /* of the session, or name of the try's root */

@@ -269,6 +269,9 @@ test_pick(void)
     const gint64 now = 100 * EB_PRESSURE_RECENT_MS;
     g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func((GDestroyNotify)eb_pressure_item_free);
     guint candidates = 0;
+    g_assert_cmpuint(eb_pressure_wanted(200, 100), ==, 0);
+    g_assert_cmpuint(eb_pressure_wanted(199, 100), ==, 51);
+    g_assert_cmpuint(eb_pressure_wanted(0, 100), ==, 250);
     g_ptr_array_add(items, item("second", 10, 2, FALSE, FALSE));
     g_ptr_array_add(items, item("live", 100, 1, TRUE, FALSE));
     g_ptr_array_add(items, item("pinned", 100, 1, FALSE, TRUE));
