@@ -7,6 +7,7 @@
 #include "core/daemon/eb-daemon-health-rules.h"
 #include "core/daemon/eb-daemon-maint.h"
 #include "core/daemon/eb-daemon-space.h"
+#include "core/session/eb-gc.h"
 #include "core/session/eb-session-hold.h"
 
 #define CONFIG_FILE "/etc/errand-box/errand-box.toml"
@@ -180,6 +181,34 @@ tell_low(EbDaemonHealth *self, const EbSpace *space)
 }
 
 static void
+on_freed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(EbDaemonHealth) self = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) classes = eb_session_manager_gc_finish(EB_SESSION_MANAGER(source), result, &error);
+
+    if (classes == NULL)
+        eb_warning("no space could be freed: %s", error->message);
+    for (guint i = 0; classes != NULL && i < classes->len; i++) {
+        const EbGcClass *class = classes->pdata[i];
+        if (class->removed > 0 || class->note != NULL)
+            eb_info("to free space: %u of %u %s removed (%" G_GUINT64_FORMAT " MiB)%s%s", class->removed, class->before,
+                    class->name, class->bytes >> 20, class->note != NULL ? ": " : "",
+                    class->note != NULL ? class->note : "");
+    }
+}
+
+/* What nobody is at work with makes room, the longest unused first, until nothing is low any more. */
+static void
+free_some(EbDaemonHealth *self, const EbSpace *space)
+{
+    guint64 wanted = eb_space_relief(space, eb_config_get_min_free(self->config));
+
+    if (wanted > 0)
+        eb_session_manager_gc_async(self->manager, FALSE, wanted, on_freed, g_object_ref(self));
+}
+
+static void
 apply_space(EbDaemonHealth *self)
 {
     g_autoptr(GString) full = g_string_new(NULL);
@@ -231,6 +260,8 @@ on_space(GObject *source, GAsyncResult *result, gpointer user_data)
             if (((EbSpace *)self->spaces->pdata[j])->device == space->device)
                 before = ((EbSpace *)self->spaces->pdata[j])->level;
         space->level = eb_space_judge(before, space->free, min_free);
+        if (space->level > before && self->manager != NULL)
+            free_some(self, space);
         /* What is full already is told by the hold. */
         if (space->level == EB_SPACE_LOW && before == EB_SPACE_FINE && self->manager != NULL)
             tell_low(self, space);
@@ -445,6 +476,9 @@ eb_daemon_health_attach(EbDaemonHealth *self, EbSessionManager *manager)
     self->space_timer = every(EB_HEALTH_SPACE_S * 1000, on_space_due, self);
     apply_rules(self);
     apply_space(self);
+    for (guint i = 0; self->spaces != NULL && i < self->spaces->len; i++)
+        if (((EbSpace *)self->spaces->pdata[i])->level != EB_SPACE_FINE)
+            free_some(self, self->spaces->pdata[i]);
     apply_report(self);
 }
 

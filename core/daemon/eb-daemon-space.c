@@ -21,6 +21,14 @@ eb_space_judge(EbSpaceLevel before, guint64 free, guint64 min_free)
     return is_above(before != EB_SPACE_FINE, free, 2 * min_free) ? EB_SPACE_FINE : EB_SPACE_LOW;
 }
 
+guint64
+eb_space_relief(const EbSpace *space, guint64 min_free)
+{
+    guint64 enough = 2 * min_free + min_free / 2;
+
+    return space->level != EB_SPACE_FINE && space->free < enough ? enough - space->free : 0;
+}
+
 void
 eb_space_free(gpointer data)
 {

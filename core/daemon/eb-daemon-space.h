@@ -22,6 +22,9 @@ typedef struct {
 } EbSpace;
 void eb_space_free(gpointer data);
 
+/** eb_space_relief: bytes that must be freed until the level is FINE again; 0 when it is. */
+guint64 eb_space_relief(const EbSpace *space, guint64 min_free);
+
 /** eb_space_describe: (transfer full): "200 MiB of 20.0 GiB are free below /var/lib/errand-box, new sessions need 1.0 GiB" */
 char *eb_space_describe(const EbSpace *space, guint64 min_free);
 

@@ -327,6 +327,13 @@ test_space_levels(void)
 
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         g_assert_cmpint(eb_space_judge(cases[i].before, cases[i].free * MIB, 1000 * MIB), ==, cases[i].wanted);
+    /* So much has to go, and then it is fine again. */
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        EbSpace space = {.free = cases[i].free * MIB, .level = cases[i].wanted};
+        guint64 relief = eb_space_relief(&space, 1000 * MIB);
+        g_assert_cmpint(relief == 0, ==, space.level == EB_SPACE_FINE);
+        g_assert_cmpint(eb_space_judge(space.level, space.free + relief, 1000 * MIB), ==, EB_SPACE_FINE);
+    }
     g_assert_cmpint(eb_space_judge(EB_SPACE_FULL, G_MAXUINT64, G_MAXUINT64 / 2), ==, EB_SPACE_LOW);
 }
 
