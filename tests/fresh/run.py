@@ -143,6 +143,49 @@ class Fresh(unittest.TestCase):
             self.assertTrue(row["undo"] or row["result"] != "planned", row)
         self.assert_same(self.before, self.root.listing())
 
+    def test_2_without_apt(self):
+        """What is missing is named, for whoever installs it by other means."""
+        place = self.root.view / "usr/bin/apt-get"
+        place.rename(place.with_suffix(".away"))
+        try:
+            refused = self.check("setup", code=2)
+        finally:
+            place.with_suffix(".away").rename(place)
+        self.assertIn("no apt", refused.stderr)
+        self.assertIn("incus-base", refused.stderr)
+        self.assert_same(self.before, self.root.listing())
+
+    def test_2_without_network(self):
+        """Said as such, and the next run goes on."""
+        self.root.write("/etc/apt/apt.conf.d/99away", 'Acquire::http::Proxy "http://127.0.0.1:9";\n'
+                                                      'Acquire::https::Proxy "http://127.0.0.1:9";\n')
+        refused = self.eb("setup")
+        (self.root.view / "etc/apt/apt.conf.d/99away").unlink()
+        self.assertIn(refused.returncode, (1, 2))
+        self.assertIn("when the network is back, run setup again", refused.stderr)
+        self.assertFalse((self.root.view / "usr/libexec/incus/incusd").exists())
+
+    def test_2_without_yes_for_the_kernel(self):
+        """An apt that would bring a kernel module along is not let."""
+        self.root.must("apt-get", "-q", "update")
+        wrapper = "/usr/local/sbin/apt-get"
+        self.root.write(wrapper, '#!/bin/sh\n/usr/bin/apt-get "$@" || exit\n'
+                                 'case "$*" in -s*" install "*) echo "Inst zfs-dkms (2.1.11 Debian [all])" ;; esac\n', 0o755)
+        refused = self.eb("setup")
+        plan = self.check("setup", "--plan")  # the lists are there by now
+        (self.root.view / wrapper.lstrip("/")).unlink()
+        self.assertIn("which setup asks about first: zfs-dkms", plan.stdout)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("zfs-dkms; nothing was installed", refused.stderr)
+        self.assertFalse((self.root.view / "usr/libexec/incus/incusd").exists())
+
+    def test_2_without_descriptors(self):
+        """Nothing that is opened later is taken for standard output."""
+        before = self.root.listing()
+        result = self.root.run("sh", "-c", "exec errand-box setup --plan <&- >&- 2>&-")
+        self.assertEqual(result.returncode, 0)
+        self.assert_same(before, self.root.listing())
+
     def test_3_setup_from_a_pipe(self):
         """No terminal, a script on standard input, from a directory that is gone."""
         script = ("mkdir /srv/gone && cd /srv/gone && rmdir /srv/gone && "
