@@ -105,7 +105,8 @@ print_report(EbCli *cli, EbDoctorReport *report)
     }
     text = list ? eb_doctor_report_list_text(report, verbose)
                 : eb_doctor_report_to_text(report, eb_cli_get_color(cli), verbose);
-    eb_cli_print(cli, "%s", text);
+    /* Its rows were cleaned one by one (eb-doctor-line.c). */
+    eb_cli_print_own(cli, text);
 }
 
 int

@@ -46,8 +46,10 @@ print_row(EbCli *cli, const EbSetupRow *row)
 
     if (row->result == EB_SETUP_FAILED)
         return; /* the error says it, on stderr */
-    eb_cli_print(cli, "%s%-9s%s %s", color ? color_of(row->result) : "", eb_setup_result_to_string(row->result),
-                 color ? "\033[0m" : "", row->title);
+    eb_cli_print_own(cli, color ? color_of(row->result) : "");
+    eb_cli_print(cli, "%-9s", eb_setup_result_to_string(row->result));
+    eb_cli_print_own(cli, color ? "\033[0m" : "");
+    eb_cli_print(cli, " %s", row->title);
     if (row->ms >= 1000)
         eb_cli_print(cli, " (%.1f s)", row->ms / 1000.0);
     eb_cli_print(cli, lines[0] != NULL && lines[1] == NULL && row->result == EB_SETUP_OK ? ": " : "\n");

@@ -2,6 +2,7 @@
 #include "core/cli/eb-cli.h"
 
 #include "core/cli/eb-cli-private.h"
+#include "core/cli/eb-terminal-text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -245,6 +246,13 @@ eb_cli_print(EbCli *cli, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
+    g_autofree char *clean = eb_terminal_text_clean(text);
+    write_stdout(clean);
+}
+
+void
+eb_cli_print_own(EbCli *cli, const char *text)
+{
     write_stdout(text);
 }
 
@@ -252,7 +260,8 @@ void
 eb_cli_print_json(EbCli *cli, JsonNode *node)
 {
     g_autofree char *text = eb_json_write(node, NULL);
-    g_autofree char *line = g_strconcat(text, "\n", NULL);
+    g_autofree char *clean = eb_terminal_text_json(text);
+    g_autofree char *line = g_strconcat(clean, "\n", NULL);
 
     write_stdout(line);
     json_node_unref(node);

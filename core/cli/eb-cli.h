@@ -67,8 +67,10 @@ int eb_cli_refuse(EbCli *cli, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /** eb_cli_exit_code: the exit code an error stands for. */
 EbExit eb_cli_exit_code(const GError *error);
 
-/** eb_cli_print: to stdout; a closed pipe ends the program quietly. */
+/** eb_cli_print: to stdout, without control characters but newline and tab; a closed pipe ends the program quietly. */
 void eb_cli_print(EbCli *cli, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/** eb_cli_print_own: the same with @text as it is: colours of ours, nothing that was said by others. */
+void eb_cli_print_own(EbCli *cli, const char *text);
 /** eb_cli_print_json: one document and a newline. @node: (transfer full) */
 void eb_cli_print_json(EbCli *cli, JsonNode *node);
 
