@@ -248,8 +248,9 @@ static gboolean
 make_directory(EbSetup *self, const char *path, uid_t uid, gid_t gid, GError **error)
 {
     g_autofree char *parent = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
     struct stat info;
-    int fd = -1;
+    int dir, fd = -1;
     gboolean ok;
 
     if (!eb_setup_place_directory(self, &eb_setup_step_directories, parent, error))
@@ -264,13 +265,17 @@ make_directory(EbSetup *self, const char *path, uid_t uid, gid_t gid, GError **e
         if (!eb_setup_record(self, &eb_setup_step_directories, "owner", path, before, NULL, error))
             return FALSE;
     }
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    dir = eb_setup_open_parent(path, error);
+    if (dir < 0)
+        return FALSE;
+    if (mkdirat(dir, name, 0700) == 0 || errno == EEXIST)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     ok = fd >= 0 && fchown(fd, uid, gid) == 0 && fchmod(fd, 0700) == 0;
     if (!ok)
         eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", path, g_strerror(errno));
     if (fd >= 0)
         close(fd);
+    close(dir);
     return ok;
 }
 
@@ -339,7 +344,6 @@ eb_setup_will_remove(EbSetup *self, const char *path)
 static EbUndone
 undo_tree(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
 {
-    g_autofree char *parent = g_path_get_dirname(entry->name);
     g_autofree char *name = g_path_get_basename(entry->name);
     g_autofree char *data = self->options.remove_data ? NULL : describe_data(self);
     struct stat info;
@@ -359,11 +363,9 @@ undo_tree(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErro
     eb_findings_change(findings, "%s %s and all in it", self->options.plan ? "remove" : "removed", entry->name);
     if (self->options.plan)
         return EB_UNDO_DONE;
-    dir = open(parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0) {
-        eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", parent, g_strerror(errno));
+    dir = eb_setup_open_parent(entry->name, error);
+    if (dir < 0)
         return EB_UNDO_FAILED;
-    }
     ok = eb_tree_remove_at(dir, name, REMOVE_MS, &left, error);
     close(dir);
     if (ok && left > 0)
@@ -379,8 +381,9 @@ undo_owner(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErr
     struct stat info;
     uid_t own_uid = 0;
     gid_t own_gid = 0;
+    g_autofree char *name = g_path_get_basename(entry->name);
     gboolean ok;
-    int fd;
+    int dir, fd;
 
     if (lstat(entry->name, &info) < 0 || entry->before == NULL ||
         sscanf(entry->before, "%u:%u:%o", &uid, &gid, &mode) != 3)
@@ -392,12 +395,16 @@ undo_owner(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErr
     eb_findings_change(findings, "give %s back (uid %u, mode %04o)", entry->name, uid, mode);
     if (self->options.plan)
         return EB_UNDO_DONE;
-    fd = open(entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    dir = eb_setup_open_parent(entry->name, error);
+    if (dir < 0)
+        return EB_UNDO_FAILED;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     ok = fd >= 0 && fchown(fd, uid, gid) == 0 && fchmod(fd, mode & 07777) == 0;
     if (!ok)
         eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", entry->name, g_strerror(errno));
     if (fd >= 0)
         close(fd);
+    close(dir);
     return ok ? EB_UNDO_DONE : EB_UNDO_FAILED;
 }
 

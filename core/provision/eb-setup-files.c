@@ -69,8 +69,10 @@ write_content(const char *path, const Content *content, mode_t mode, uid_t uid, 
     g_autofree char *directory = g_path_get_dirname(path);
     g_autofree char *name = g_path_get_basename(path);
     g_autofree char *temporary = g_strdup_printf(".%s.%d", name, (int)getpid());
-    int dir = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int fd = dir >= 0 ? openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    int dir = eb_setup_open_directory(directory, error);
+    if (dir < 0)
+        return FALSE;
+    int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     gboolean ok = fd >= 0 && write(fd, content->text, content->length) == (gssize)content->length &&
                   fchown(fd, uid, gid) == 0 && fchmod(fd, mode) == 0 && fsync(fd) == 0 &&
                   renameat(dir, temporary, dir, name) == 0;
@@ -82,8 +84,7 @@ write_content(const char *path, const Content *content, mode_t mode, uid_t uid, 
     }
     if (fd >= 0)
         close(fd);
-    if (dir >= 0)
-        close(dir);
+    close(dir);
     return ok;
 }
 
@@ -288,12 +289,13 @@ undo_credentials(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings
     eb_findings_change(findings, "%s %s", self->options.plan ? "remove" : "removed", entry->name);
     if (self->options.plan)
         return EB_UNDO_DONE;
-    dir = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    ok = dir >= 0 && (unlinkat(dir, "creds.env", 0) == 0 || errno == ENOENT);
+    dir = eb_setup_open_directory(directory, error);
+    if (dir < 0)
+        return EB_UNDO_FAILED;
+    ok = unlinkat(dir, "creds.env", 0) == 0 || errno == ENOENT;
     if (!ok)
         eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", entry->name, g_strerror(errno));
-    if (dir >= 0)
-        close(dir);
+    close(dir);
     return ok ? EB_UNDO_DONE : EB_UNDO_FAILED;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,6 +60,7 @@ gboolean
 eb_setup_place_directory(EbSetup *self, const EbSetupStep *step, const char *path, GError **error)
 {
     g_autofree char *parent = g_path_get_dirname(path);
+    g_autofree char *name = g_path_get_basename(path);
     struct stat info;
 
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
@@ -68,10 +68,24 @@ eb_setup_place_directory(EbSetup *self, const EbSetupStep *step, const char *pat
     if (!eb_setup_place_directory(self, step, parent, error) ||
         !eb_setup_record(self, step, "directory", path, NULL, NULL, error))
         return FALSE;
-    if ((mkdir(path, 0755) == 0 && chmod(path, 0755) == 0) || errno == EEXIST)
-        return TRUE;
-    eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", path, g_strerror(errno));
-    return FALSE;
+    int dir = eb_setup_open_parent(path, error);
+    if (dir < 0)
+        return FALSE;
+    int fd = -1;
+    gboolean ok = mkdirat(dir, name, 0700) == 0;
+    if (ok) {
+        /* Whatever the umask of whoever runs setup is. */
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        ok = fd >= 0 && fchmod(fd, 0755) == 0;
+    } else {
+        ok = errno == EEXIST;
+    }
+    if (!ok)
+        eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    close(dir);
+    return ok;
 }
 
 static gboolean
@@ -81,14 +95,14 @@ write_text(const char *path, const char *text, mode_t mode, gid_t gid, GError **
     g_autofree char *name = g_path_get_basename(path);
     g_autofree char *temporary = g_strdup_printf(".%s.setup-new", name);
     gsize length = strlen(text);
-    int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = eb_setup_open_directory(directory, error);
     int fd = -1;
     gboolean ok;
 
-    if (dir >= 0) {
-        unlinkat(dir, temporary, 0); /* what an interrupted run left */
-        fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    }
+    if (dir < 0)
+        return FALSE;
+    unlinkat(dir, temporary, 0); /* what an interrupted run left */
+    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     ok = fd >= 0 && write(fd, text, length) == (gssize)length && fchown(fd, 0, gid) == 0 && fchmod(fd, mode) == 0 &&
          fsync(fd) == 0 && renameat(dir, temporary, dir, name) == 0;
     if (!ok) {
@@ -98,9 +112,21 @@ write_text(const char *path, const char *text, mode_t mode, gid_t gid, GError **
     }
     if (fd >= 0)
         close(fd);
+    close(dir);
+    return ok;
+}
+
+/* unlinkat(2) of a recorded name; 0 or errno. */
+static int
+remove_name(const char *path, int flags)
+{
+    g_autofree char *name = g_path_get_basename(path);
+    int dir = eb_setup_open_parent(path, NULL);
+    int code = dir >= 0 && unlinkat(dir, name, flags) == 0 ? 0 : errno;
+
     if (dir >= 0)
         close(dir);
-    return ok;
+    return code;
 }
 
 gboolean
@@ -130,6 +156,7 @@ undo_directory(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, 
 {
     g_autoptr(GDir) dir = NULL;
     struct stat info;
+    int code;
 
     if (lstat(entry->name, &info) < 0)
         return EB_UNDO_DONE;
@@ -138,18 +165,19 @@ undo_directory(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, 
         eb_findings_change(findings, "remove the directory %s, if nothing else is in it by then", entry->name);
         return EB_UNDO_DONE;
     }
-    if (rmdir(entry->name) == 0) {
+    code = remove_name(entry->name, AT_REMOVEDIR);
+    if (code == 0) {
         eb_findings_change(findings, "removed the directory %s", entry->name);
         return EB_UNDO_DONE;
     }
-    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR || errno == EBUSY) {
+    if (code == ENOTEMPTY || code == EEXIST || code == ENOTDIR || code == ELOOP || code == EBUSY) {
         eb_findings_note(findings, "left %s: %s", entry->name,
-                         errno == EBUSY     ? "something is mounted there"
-                         : errno == ENOTDIR ? "it is no directory any more"
-                                            : "something else is in it");
+                         code == EBUSY                      ? "something is mounted there"
+                         : code == ENOTDIR || code == ELOOP ? "it is no directory any more"
+                                                            : "something else is in it");
         return EB_UNDO_KEPT;
     }
-    eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", entry->name, g_strerror(errno));
+    eb_set_error(error, EB_ERROR_FAILED, "provision.directory", "%s: %s", entry->name, g_strerror(code));
     return EB_UNDO_FAILED;
 }
 
@@ -159,6 +187,7 @@ undo_file(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErro
     struct stat info = {0};
     g_autofree char *now = NULL;
     g_autofree char *sum = NULL;
+    int code;
 
     errno = 0;
     now = read_text(entry->name, &info);
@@ -181,9 +210,10 @@ undo_file(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GErro
     if (entry->before != NULL)
         return write_text(entry->name, entry->before, info.st_mode & 07777, info.st_gid, error) ? EB_UNDO_DONE
                                                                                                 : EB_UNDO_FAILED;
-    if (g_unlink(entry->name) == 0 || errno == ENOENT)
+    code = remove_name(entry->name, 0);
+    if (code == 0 || code == ENOENT)
         return EB_UNDO_DONE;
-    eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", entry->name, g_strerror(errno));
+    eb_set_error(error, EB_ERROR_FAILED, "provision.file", "%s: %s", entry->name, g_strerror(code));
     return EB_UNDO_FAILED;
 }
 

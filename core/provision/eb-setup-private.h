@@ -102,6 +102,13 @@ void eb_findings_reset(EbFindings *self);
 gboolean eb_setup_record(EbSetup *self, const EbSetupStep *step, const char *kind, const char *name, const char *before,
                          const char *made, GError **error);
 /**
+ * eb_setup_open_directory: an O_PATH descriptor of @path, for the ...at() calls. Symbolic links are followed as far as root
+ * made them in directories of root's, and nowhere else. Returns: -1 with @error
+ */
+int eb_setup_open_directory(const char *path, GError **error);
+/** eb_setup_open_parent: the same of the directory that @path is in. */
+int eb_setup_open_parent(const char *path, GError **error);
+/**
  * eb_setup_place_directory: makes @path and what is missing above it (root, 0755), each recorded as a "directory".
  */
 gboolean eb_setup_place_directory(EbSetup *self, const EbSetupStep *step, const char *path, GError **error);
