@@ -96,7 +96,8 @@ EbDirLockState
 eb_dir_lock_look(const char *dir, const char *name)
 {
     g_autofree char *path = g_build_filename(dir, name, NULL);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    /* Root looks too, and the account may have put a pipe there, which would never open. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? EB_DIR_LOCK_ABSENT : EB_DIR_LOCK_UNKNOWN;
     EbDirLockState state = EB_DIR_LOCK_FREE;

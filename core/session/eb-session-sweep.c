@@ -88,7 +88,9 @@ is_doomed(EbGuestSweep *sweep, const EbInstanceInfo *info)
     if (strlen(run) > 64 || strchr(run, '/') != NULL)
         return FALSE;
     g_autofree char *lock = g_strdup_printf("run-%s.lock", run);
-    return !eb_dir_lock_is_held(sweep->parts->locks_dir, lock);
+    /* A lock that cannot be looked at is no dead one. */
+    EbDirLockState state = eb_dir_lock_look(sweep->parts->locks_dir, lock);
+    return state == EB_DIR_LOCK_FREE || state == EB_DIR_LOCK_ABSENT;
 }
 
 static void

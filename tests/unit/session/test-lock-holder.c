@@ -93,6 +93,19 @@ test_holder(void)
     eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "lock.free", NULL);
 }
 
+/* Root looks into directories of the account: what waits there for ever must not be waited for. */
+static void
+test_pipe(void)
+{
+    g_autofree char *dir = eb_test_temp_dir("lock");
+    g_autofree char *file = g_build_filename(dir, "lock", NULL);
+    g_auto(EbLockHolder) holder = {0};
+
+    g_assert_cmpint(mkfifo(file, 0600), ==, 0);
+    g_assert_cmpint(eb_dir_lock_look(dir, "lock"), ==, EB_DIR_LOCK_FREE);
+    g_assert_false(eb_lock_holder_find(dir, "lock", &holder, NULL));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -100,5 +113,6 @@ main(int argc, char **argv)
     g_test_add_func("/lock-holder/text", test_text);
     g_test_add_func("/lock-holder/table", test_table);
     g_test_add_func("/lock-holder/holder", test_holder);
+    g_test_add_func("/lock-holder/pipe", test_pipe);
     return g_test_run();
 }
