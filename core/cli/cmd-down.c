@@ -72,8 +72,9 @@ down_supervised(EbCli *cli, EbConfig *config, EbCliService *service)
     return tell(cli, kind, pid, work);
 }
 
-/* The account's own process, or root's that was not the account's yet: anything else that came to hold the lock is no
- * service. */
+/* The account's own process and nothing else, least of all root's: the kernel's table tells the number of whoever took the
+ * lock, and goes on telling it when that process has ended and left the open file to another of the account. The number
+ * may be anybody's by then. */
 static gboolean
 is_services(pid_t pid, EbConfig *config, GError **error)
 {
@@ -86,7 +87,7 @@ is_services(pid_t pid, EbConfig *config, GError **error)
     if (account == NULL)
         return FALSE;
     if (g_file_get_contents(path, &text, NULL, NULL) && (line = strstr(text, "\nUid:")) != NULL &&
-        sscanf(line, "\nUid: %u", &uid) == 1 && (uid == account->uid || uid == getuid()))
+        sscanf(line, "\nUid: %u", &uid) == 1 && uid == account->uid)
         return TRUE;
     eb_set_error(error, EB_ERROR_DENIED, "down.process", "process %d is not the account's: it is left alone", (int)pid);
     return FALSE;

@@ -2,8 +2,13 @@
 /* The commands as an operator runs them: exit codes, one line on stderr, JSON that parses, no value of a credential. */
 #include "tests/component/cli/eb-test-program.h"
 
+#include "core/session/eb-dir-lock.h"
+#include "core/session/eb-session-manager.h"
+
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct {
@@ -344,6 +349,61 @@ test_no_service(Fixture *fixture, gconstpointer data)
     assert_one_line(&status);
 }
 
+/* Whoever asks may be root, and the files are the account's, who may be taken over: nothing there is waited for. */
+static void
+test_pipes(Fixture *fixture, gconstpointer data)
+{
+    static const char *const NAMES[] = {"state/" EB_STATE_LOCK_FILE, "state/run/watchdog.lock",
+                                        "state/run/watchdog.json", "state/run/control.sock"};
+    static const char *const LINES[] = {"status", "down", "up --help", "maint --plan"};
+    g_autofree char *run_dir = g_build_filename(fixture->dir, "state", "run", NULL);
+
+    g_assert_cmpint(mkdir(run_dir, 0700), ==, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        g_autofree char *path = g_build_filename(fixture->dir, NAMES[i], NULL);
+        g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(LINES); i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, LINES[i]);
+        g_assert_cmpint(run.code, <, 128);
+    }
+}
+
+/* A lock whose open file was handed on names a process that may be anybody's by now. `down` ends the account's alone,
+ * also when whoever asks could end it. */
+static void
+test_down_other(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *state = g_build_filename(fixture->dir, "state", NULL);
+    g_autofree char *text = g_strdup_printf("[service]\nstate_dir = \"%s\"\nproject_root = \"%s/projects\"\n"
+                                            "account = \"nobody\"\n",
+                                            state, fixture->dir);
+    int said[2], status = 0;
+    char byte;
+    pid_t pid;
+
+    eb_test_write_file(fixture->config, text);
+    g_assert_cmpint(pipe(said), ==, 0);
+    pid = fork();
+    if (pid == 0) {
+        EbDirLock *lock = eb_dir_lock_take(state, EB_STATE_LOCK_FILE, NULL);
+        if (lock != NULL)
+            eb_dir_lock_set_id(lock, "abcdef");
+        (void)!write(said[1], "x", 1);
+        pause();
+        _exit(0);
+    }
+    g_assert_cmpint(read(said[0], &byte, 1), ==, 1);
+    g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, "down");
+    g_assert_cmpint(run.code, ==, 2);
+    g_assert_nonnull(strstr(run.err, "not the account's"));
+    g_assert_cmpint(waitpid(pid, &status, WNOHANG), ==, 0);
+    kill(pid, SIGKILL);
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    close(said[0]);
+    close(said[1]);
+}
+
 static void
 test_try_refused(Fixture *fixture, gconstpointer data)
 {
@@ -398,6 +458,8 @@ main(int argc, char **argv)
     ADD("setup-inputs", test_setup_inputs);
     ADD("no-backend", test_no_backend);
     ADD("no-service", test_no_service);
+    ADD("pipes", test_pipes);
+    ADD("down-other", test_down_other);
     ADD("try-refused", test_try_refused);
     return g_test_run();
 }
