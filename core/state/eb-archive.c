@@ -221,6 +221,19 @@ eb_archive_manifest_write(const EbArchiveManifest *self)
     return eb_json_write(node, NULL);
 }
 
+/* What is told of a backup is told to an operator's terminal, so it is made of nothing else than what we write. */
+static gboolean
+is_plain(const char *text)
+{
+    return text != NULL && strlen(text) <= EB_ARCHIVE_MAX_NAME && is_word(text, strlen(text), "+-.:~");
+}
+
+static gboolean
+is_digest(const char *text)
+{
+    return text != NULL && strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
 static gboolean
 read_files(EbArchiveManifest *self, JsonArray *files)
 {
@@ -231,7 +244,7 @@ read_files(EbArchiveManifest *self, JsonArray *files)
         const char *name = eb_json_get_string(row, "name");
         const char *sha256 = eb_json_get_string(row, "sha256");
         gint64 size = eb_json_get_int(row, "size", -1);
-        if (name == NULL || !eb_archive_check_name(name) || sha256 == NULL || strlen(sha256) != 64 || size < 0)
+        if (name == NULL || !eb_archive_check_name(name) || !is_digest(sha256) || size < 0)
             return FALSE;
         eb_archive_manifest_add(self, name, (guint64)size, sha256);
     }
@@ -262,7 +275,7 @@ eb_archive_manifest_parse(const char *text, gsize length, GError **error)
     self->created = g_strdup(eb_json_get_string(object, "created"));
     self->schema = eb_json_get_int(object, "schema", -1);
     self->sessions = eb_json_get_int(object, "sessions", -1);
-    if (format != EB_ARCHIVE_FORMAT || self->version == NULL || self->created == NULL || self->schema < 0 ||
+    if (format != EB_ARCHIVE_FORMAT || !is_plain(self->version) || !is_plain(self->created) || self->schema < 0 ||
         self->sessions < 0 || !read_files(self, eb_json_get_array(object, "files"))) {
         foreign("its manifest is not one of ours", error);
         return NULL;

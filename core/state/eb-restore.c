@@ -21,6 +21,9 @@
     "SELECT count(*) FROM sqlite_schema WHERE NOT ((type = 'table' AND name IN (" TABLES ")) OR"                       \
     " (type = 'index' AND tbl_name IN (" TABLES ")))"
 
+/* An id names a directory of ours, and one that is removed. */
+#define ODD_IDS "SELECT count(*) FROM session WHERE typeof(id) <> 'text' OR id = '' OR id GLOB '*[^0-9a-z]*'"
+
 /* Nothing that was said between the backup and now is acted upon, nor asked, a second time. */
 static const char *const settle_messages[] = {
     "UPDATE message SET state = 'done' WHERE state <> 'done'",
@@ -80,17 +83,42 @@ open_target(const EbArchiveEntry *entry, gpointer user_data, GError **error)
 }
 
 static gboolean
+counts_none(sqlite3 *db, const char *sql, const char *name, GError **error)
+{
+    g_autoptr(sqlite3_stmt) row = eb_store_prepare(db, sql, error);
+
+    if (row == NULL)
+        return FALSE;
+    if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_INTEGRITY, "backup.foreign",
+                 "%s in the backup holds more than a database of errand-box does", name);
+    return FALSE;
+}
+
+/* Before anything is written: a trigger or a view of somebody else's would run with the first statement. */
+static gboolean
+check_foreign(const char *path, const char *name, GError **error)
+{
+    sqlite3 *db = NULL;
+    gboolean good = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+                                    NULL) == SQLITE_OK;
+
+    if (!good)
+        eb_store_set_error(error, db, "open the database");
+    good = good && sqlite3_exec(db, "PRAGMA trusted_schema = OFF", NULL, NULL, NULL) == SQLITE_OK &&
+           counts_none(db, FOREIGN, name, error);
+    if (!good && error != NULL && *error == NULL)
+        eb_store_set_error(error, db, "open the database");
+    sqlite3_close(db);
+    return good;
+}
+
+static gboolean
 settle_database(sqlite3 *db, const char *name, GError **error)
 {
-    g_autoptr(sqlite3_stmt) foreign = eb_store_prepare(db, FOREIGN, error);
-
-    if (foreign == NULL)
+    if (!counts_none(db, ODD_IDS, name, error))
         return FALSE;
-    if (sqlite3_step(foreign) != SQLITE_ROW || sqlite3_column_int64(foreign, 0) != 0) {
-        eb_set_error(error, EB_ERROR_INTEGRITY, "backup.foreign",
-                     "%s in the backup holds more than a database of errand-box does", name);
-        return FALSE;
-    }
     for (gsize i = 0; i < G_N_ELEMENTS(settle_messages); i++) {
         g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, settle_messages[i], error);
         if (statement == NULL || !eb_store_step_done(statement, error))
@@ -111,7 +139,7 @@ check_databases(const char *root, const EbArchiveManifest *manifest, GError **er
         if (!g_str_has_suffix(file->name, "state.db"))
             continue;
         found = found || strcmp(file->name, "state.db") == 0;
-        sqlite3 *db = eb_store_open_blocking(path, error);
+        sqlite3 *db = check_foreign(path, file->name, error) ? eb_store_open_blocking(path, error) : NULL;
         gboolean good = db != NULL && settle_database(db, file->name, error);
         /* The write-ahead log goes with the last connection. */
         sqlite3_close(db);

@@ -213,9 +213,15 @@ test_broken(void)
     eb_test_assert_error(error, EB_ERROR_INTEGRITY, "backup.altered", "behind the end");
 }
 
+#define FILES                                                                                                          \
+    "\"files\":[{\"name\":\"state.db\",\"size\":1,"                                                                    \
+    "\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"}]"
+
 static void
 test_manifests(void)
 {
+    static const char good[] = "{\"format\":1,\"version\":\"0.1~rc1+3\",\"schema\":1,\"created\":\"2026-01-01T00:00:"
+                               "00Z\",\"sessions\":0," FILES "}";
     static const struct {
         const char *text;
         EbErrorCode code;
@@ -225,10 +231,22 @@ test_manifests(void)
         {"{\"format\":2}", EB_ERROR_CONFIG},
         {"{\"format\":1,\"version\":\"x\",\"schema\":1,\"created\":\"y\",\"sessions\":0,\"files\":[]}",
          EB_ERROR_INVALID},
+        /* what a terminal would act on */
+        {"{\"format\":1,\"version\":\"\\u001b[2J\",\"schema\":1,\"created\":\"y\",\"sessions\":0," FILES "}",
+         EB_ERROR_INVALID},
+        {"{\"format\":1,\"version\":\"x\",\"schema\":1,\"created\":\"\\u009b2J\",\"sessions\":0," FILES "}",
+         EB_ERROR_INVALID},
+        {"{\"format\":1,\"version\":\"x\",\"schema\":1,\"created\":\"y\",\"sessions\":0,\"files\":[{\"name\":"
+         "\"state.db\",\"size\":1,\"sha256\":\"\\u001b["
+         "2J000000000000000000000000000000000000000000000000000000000000\"}]}",
+         EB_ERROR_INVALID},
         {"{\"format\":1,\"version\":\"x\",\"schema\":1,\"created\":\"y\",\"sessions\":0,\"files\":[{\"name\":\"/x\","
          "\"size\":1,\"sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\"}]}",
          EB_ERROR_INVALID},
     };
+    g_autoptr(GError) none = NULL;
+    g_autoptr(EbArchiveManifest) manifest = eb_archive_manifest_parse(good, strlen(good), &none);
+    g_assert_no_error(none);
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
         g_assert_null(eb_archive_manifest_parse(bad[i].text, strlen(bad[i].text), &error));

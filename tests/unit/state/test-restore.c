@@ -208,6 +208,11 @@ test_refused(void)
         {"CREATE TRIGGER t AFTER UPDATE ON message BEGIN DELETE FROM session; END", "backup.foreign"},
         {"CREATE TABLE other (x)", "backup.foreign"},
         {"CREATE VIEW session2 AS SELECT 1", "backup.foreign"},
+        /* said before anything is written, as the way to this version would */
+        {"PRAGMA user_version = 2; CREATE TABLE other (x)", "backup.foreign"},
+        {ROW "('../x','web','a','acp-1','ended',1,2)", "backup.foreign"},
+        {ROW "('..','web','a','acp-1','ended',1,2)", "backup.foreign"},
+        {ROW "('','web','a','acp-1','ended',1,2)", "backup.foreign"},
     };
     g_autofree char *to = make_state(ROW "('dddddddddddd','old','a','acp-1','ended',1,2)");
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
