@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/provision/eb-image-build.h"
+#include "core/base/eb-own-dir.h"
 #include "core/provision/eb-image-npm.h"
 
 #include <errno.h>
@@ -334,6 +335,14 @@ build_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancella
         g_task_return_new_error(task, EB_ERROR, EB_ERROR_FAILED, "%s: %s", self->cache_dir, g_strerror(errno));
         return;
     }
+    /* A finished build is found in it by a name that everybody can compute, and becomes every guest. */
+    char *real = geteuid() == 0 ? eb_own_dir_resolve(self->cache_dir, &error) : g_strdup(self->cache_dir);
+    if (real == NULL) {
+        g_task_return_error(task, error);
+        return;
+    }
+    g_free(self->cache_dir);
+    self->cache_dir = real;
     g_autofree char *final = g_build_filename(self->cache_dir, self->recipe->digest, NULL);
     int lock = lock_cache(self, &error);
     EbImageFiles *files = lock >= 0 ? build_locked(self, final, &error) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/provision/eb-pin-cache.h"
 
+#include "core/base/eb-own-dir.h"
 #include "core/config/eb-minisign.h"
 #include "core/config/eb-pin-digest.h"
 
@@ -88,8 +89,11 @@ eb_pin_cache_open(const char *dir, gboolean create, GError **error)
     }
     g_autoptr(EbPinCache) self = g_new0(EbPinCache, 1);
     self->fd = fd;
-    self->dir = g_strdup(dir);
-    return check_owner(fd, dir, S_IFDIR, error) ? g_steal_pointer(&self) : NULL;
+    if (!check_owner(fd, dir, S_IFDIR, error))
+        return NULL;
+    /* What was checked is opened again by name, by npm. */
+    self->dir = eb_own_dir_resolve(dir, error);
+    return self->dir != NULL ? g_steal_pointer(&self) : NULL;
 }
 
 void

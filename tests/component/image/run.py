@@ -160,6 +160,21 @@ def two_at_once(place):
     assert not place.partial(), place.partial()
 
 
+def others_cache(place):
+    """A finished build that anybody could have put there, under the name that anybody can compute, is not taken."""
+    place.cache.chmod(0o777)
+    process = place.build()
+    _, errors = end(process)
+    assert process.returncode == 2, (process.returncode, errors)
+    assert "others can change" in errors, errors
+    assert list(place.cache.iterdir()) == [], list(place.cache.iterdir())
+    place.cache.chmod(0o755)
+    place.dir.chmod(0o777)
+    process = place.build()
+    _, errors = end(process)
+    assert process.returncode == 2 and f"others can change {place.dir} " in errors, (process.returncode, errors)
+
+
 TESTS = [
     ("terminated", BUSY, interrupted, signal.SIGTERM, False),
     ("interrupted from the terminal", BUSY, interrupted, signal.SIGINT, True),
@@ -169,6 +184,7 @@ TESTS = [
     ("a killed step is said to be killed", KILLED, fails, "ended with 137", "half way"),
     ("a killed build is cleaned up by the next, a live one is not", BUSY, killed_then_cleaned),
     ("two builds without a common lock", BUSY, two_at_once),
+    ("a cache that others can change", FAILING, others_cache),
 ]
 
 
