@@ -442,15 +442,20 @@ eb_guest_explain_exit(EbGuest *self, int code, const char *stderr_tail)
     const char *agent = self->profile->name;
     const EbSessionConfig *config = eb_config_get_session(self->parts->config);
     /* The launcher's last words for a command that is in no directory, or went away: guest/PROTOCOL.md promises them. */
-    gboolean absent =
-        code == 127 ||
-        (code == 125 && (strstr(last, "No such file") != NULL || strstr(last, "is in no directory of PATH") != NULL));
+    gboolean absent = code == 125 && (strstr(last, "is in no directory of PATH") != NULL ||
+                                      (strstr(last, "cannot run ") != NULL && strstr(last, "No such file") != NULL));
     if (absent)
         return eb_error_new(
             EB_ERROR_NOT_FOUND, "agent.not-installed",
             "the agent %s is not installed in the guest image: there is no %s (choose another agent, or "
             "put it in with errand-box image build --agents)",
             agent, self->profile->command[0]);
+    /* The launcher never ends with these: the guest has no such program, or one that it cannot run. */
+    if (code == 126 || code == 127)
+        return eb_error_new(EB_ERROR_FAILED, "agent.launcher",
+                            "the guest could not be made ready for the agent %s: its launcher is not there or does not "
+                            "run (code %d)",
+                            agent, code);
     if (code == 125)
         return eb_error_new(EB_ERROR_FAILED, "agent.launcher", "the guest could not be made ready for the agent %s: %s",
                             agent, *last != '\0' ? last : "the launcher gave no reason");

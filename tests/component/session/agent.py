@@ -10,9 +10,14 @@ import uuid
 store, mode = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
 
-if mode == "missing":
-    sys.stderr.write("launch: test-agent: No such file or directory\n")
+if mode == "missing":  # in the launcher's words
+    print("launch: test-agent is in no directory of PATH that only the image can write", file=sys.stderr)
+    sys.exit(125)
+if mode == "no-launcher":  # what the backend says when the launcher itself cannot be executed
     sys.exit(127)
+if mode == "no-workspace":
+    print("launch: cannot enter /workspace: No such file or directory", file=sys.stderr)
+    sys.exit(125)
 
 head = b""
 while not head.endswith(b"\n"):

@@ -163,6 +163,8 @@ eb_session_fixture_new(const char *dir, const char *settings, EbChatCaps caps)
         "start_timeout = \"20s\"\n[agent.test.dialect.openai]\nOPENAI_BASE_URL = \"${base_url}/v1\"\n"
         "OPENAI_API_KEY = \"${nonce}\"\n"
         "[agent.missing]\ncommand = [\"test-agent\", \"missing\"]\ndialects = [\"openai\"]\n"
+        "[agent.no-launcher]\ncommand = [\"test-agent\", \"no-launcher\"]\ndialects = [\"openai\"]\n"
+        "[agent.no-workspace]\ncommand = [\"test-agent\", \"no-workspace\"]\ndialects = [\"openai\"]\n"
         "[agent.crash]\ncommand = [\"test-agent\", \"crash-start\"]\ndialects = [\"openai\"]\n"
         "[agent.hang]\ncommand = [\"test-agent\", \"hang-start\"]\ndialects = [\"openai\"]\n"
         "start_timeout = \"1s\"\n"

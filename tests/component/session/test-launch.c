@@ -74,6 +74,8 @@ test_bad_input(void)
     fails(f, "{\"agent\":\"foreign\"}", EB_ERROR_CONFIG, "provider.kind", "of kind openai");
     fails(f, "{\"provider\":\"other\"}", EB_ERROR_CONFIG, "provider.unknown", "other");
     fails(f, "{\"agent\":\"missing\"}", EB_ERROR_NOT_FOUND, "agent.not-installed", "not installed in the guest image");
+    fails(f, "{\"agent\":\"no-launcher\"}", EB_ERROR_FAILED, "agent.launcher", "its launcher is not there");
+    fails(f, "{\"agent\":\"no-workspace\"}", EB_ERROR_FAILED, "agent.launcher", "cannot enter /workspace");
     fails(f, "{\"agent\":\"crash\"}", EB_ERROR_FAILED, "agent.exited", "cannot find my own feet");
     f->no_key = TRUE;
     fails(f, NULL, EB_ERROR_UNAUTHENTICATED, "credential.missing", "env-file /nowhere");
