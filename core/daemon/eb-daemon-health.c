@@ -259,7 +259,7 @@ on_space(GObject *source, GAsyncResult *result, gpointer user_data)
         for (guint j = 0; self->spaces != NULL && j < self->spaces->len; j++)
             if (((EbSpace *)self->spaces->pdata[j])->device == space->device)
                 before = ((EbSpace *)self->spaces->pdata[j])->level;
-        space->level = eb_space_judge(before, space->free, min_free);
+        eb_space_judge_all(space, before, min_free);
         if (space->level > before && self->manager != NULL)
             free_some(self, space);
         /* What is full already is told by the hold. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/daemon/eb-daemon-space.h"
 
+#include "core/base/eb-file-room.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -21,12 +23,25 @@ eb_space_judge(EbSpaceLevel before, guint64 free, guint64 min_free)
     return is_above(before != EB_SPACE_FINE, free, 2 * min_free) ? EB_SPACE_FINE : EB_SPACE_LOW;
 }
 
+void
+eb_space_judge_all(EbSpace *space, EbSpaceLevel before, guint64 min_free)
+{
+    guint64 bound = eb_file_room_bound(space->files);
+    EbSpaceLevel bytes = eb_space_judge(before, space->free, min_free);
+    EbSpaceLevel files = bound > 0 ? eb_space_judge(before, space->files_free, bound) : EB_SPACE_FINE;
+
+    space->level = MAX(bytes, files);
+    space->files_short = files > bytes;
+}
+
 guint64
 eb_space_relief(const EbSpace *space, guint64 min_free)
 {
     guint64 enough = 2 * min_free + min_free / 2;
 
-    return space->level != EB_SPACE_FINE && space->free < enough ? enough - space->free : 0;
+    if (space->level != EB_SPACE_FINE && space->free < enough)
+        return enough - space->free;
+    return space->level != EB_SPACE_FINE && space->files_short ? 1 : 0;
 }
 
 void
@@ -57,6 +72,10 @@ eb_space_describe(const EbSpace *space, guint64 min_free)
     g_autofree char *needed = format_size(min_free);
     g_autofree char *path = eb_log_escape(space->path, -1, 200);
 
+    if (space->files_short)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                               " inodes are free below %s, new sessions need %" G_GUINT64_FORMAT,
+                               space->files_free, space->files, path, eb_file_room_bound(space->files));
     return g_strdup_printf("%s of %s are free below %s, new sessions need %s", free, total, path, needed);
 }
 
@@ -89,6 +108,8 @@ read_in_worker(GTask *task)
         space->device = place.st_dev;
         space->free = (guint64)info.f_bavail * info.f_frsize;
         space->total = (guint64)info.f_blocks * info.f_frsize;
+        space->files = info.f_files;
+        space->files_free = info.f_favail;
         g_ptr_array_add(found, space);
     }
     g_task_return_pointer(task, g_steal_pointer(&found), (GDestroyNotify)g_ptr_array_unref);

@@ -15,14 +15,19 @@ EbSpaceLevel eb_space_judge(EbSpaceLevel before, guint64 free, guint64 min_free)
 
 /** EbSpace: one file system. */
 typedef struct {
-    char *path;          /* that it was looked at by */
-    guint64 device;      /* so that one is told of once */
-    guint64 free, total; /* bytes; free for the account */
+    char *path;                /* that it was looked at by */
+    guint64 device;            /* so that one is told of once */
+    guint64 free, total;       /* bytes; free for the account */
+    guint64 files_free, files; /* inodes; 0 of 0: it has no limit */
     EbSpaceLevel level;
+    gboolean files_short; /* the level is for want of inodes, not of bytes */
 } EbSpace;
 void eb_space_free(gpointer data);
+/** eb_space_judge_all: sets the level by what is shorter: bytes, or inodes, which a guest uses up as easily. */
+void eb_space_judge_all(EbSpace *space, EbSpaceLevel before, guint64 min_free);
 
-/** eb_space_relief: bytes that must be freed until the level is FINE again; 0 when it is. */
+/** eb_space_relief: bytes that must be freed until the level is FINE again; 0 when it is. Of inodes nobody knows: 1, which
+ *  frees what was unused for longest. */
 guint64 eb_space_relief(const EbSpace *space, guint64 min_free);
 
 /** eb_space_describe: (transfer full): "200 MiB of 20.0 GiB are free below /var/lib/errand-box, new sessions need 1.0 GiB" */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/session/eb-session-dirs.h"
 
+#include "core/base/eb-file-room.h"
 #include "core/base/eb-tree-remove.h"
 #include "core/session/eb-project-name.h"
 
@@ -120,6 +121,13 @@ check_space(int fd, const char *path, guint64 min_free, GError **error)
         return FALSE;
     }
     guint64 left = (guint64)info.f_bavail * info.f_frsize;
+    if (left >= min_free && info.f_files > 0 && info.f_favail < eb_file_room_bound(info.f_files)) {
+        eb_set_error(error, EB_ERROR_QUOTA, "session.disk-full",
+                     "not enough inodes in %s: %" G_GUINT64_FORMAT " are free, a session needs %" G_GUINT64_FORMAT
+                     " to start (remove some files, or run: errand-box sessions prune)",
+                     path, (guint64)info.f_favail, eb_file_room_bound(info.f_files));
+        return FALSE;
+    }
     if (left >= min_free)
         return TRUE;
     eb_set_error(error, EB_ERROR_QUOTA, "session.disk-full",

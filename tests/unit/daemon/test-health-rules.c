@@ -364,6 +364,33 @@ test_space_words(void)
     g_assert_cmpstr(text, ==, "200 MiB of 20.0 GiB are free below /var/lib/errand-box, new sessions need 1.0 GiB");
 }
 
+/* Inodes run out as well, and say so. */
+static void
+test_space_inodes(void)
+{
+    static const struct {
+        guint64 free, files;
+        EbSpaceLevel before, wanted;
+    } CASES[] = {
+        {0, 0, EB_SPACE_FINE, EB_SPACE_FINE}, /* btrfs */
+        {9999, 1000000, EB_SPACE_FINE, EB_SPACE_FULL},  {10000, 1000000, EB_SPACE_FINE, EB_SPACE_LOW},
+        {20000, 1000000, EB_SPACE_FINE, EB_SPACE_FINE}, {20000, 1000000, EB_SPACE_LOW, EB_SPACE_LOW},
+        {999, 20000, EB_SPACE_FINE, EB_SPACE_FULL},     {2000, 20000, EB_SPACE_FINE, EB_SPACE_FINE},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        EbSpace space = {.free = 9000 * MIB, .files_free = CASES[i].free, .files = CASES[i].files};
+        eb_space_judge_all(&space, CASES[i].before, 1000 * MIB);
+        g_assert_cmpint(space.level, ==, CASES[i].wanted);
+        g_assert_cmpint(space.files_short, ==, CASES[i].wanted != EB_SPACE_FINE);
+        g_assert_cmpuint(eb_space_relief(&space, 1000 * MIB), ==, CASES[i].wanted != EB_SPACE_FINE ? 1 : 0);
+    }
+    char path[] = "/srv";
+    EbSpace space = {.path = path, .files_free = 12, .files = 20000, .files_short = TRUE};
+    g_autofree char *text = eb_space_describe(&space, 1000 * MIB);
+    g_assert_cmpstr(text, ==, "12 of 20000 inodes are free below /srv, new sessions need 1000");
+}
+
 typedef struct {
     GPtrArray *spaces;
     GError *error;
@@ -422,6 +449,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/levels", test_space_levels);
     g_test_add_func("/space/steady", test_space_is_steady);
     g_test_add_func("/space/words", test_space_words);
+    g_test_add_func("/space/space-inodes", test_space_inodes);
     g_test_add_func("/space/read", test_space_read);
     return g_test_run();
 }

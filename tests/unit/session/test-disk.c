@@ -258,6 +258,31 @@ test_full_disk(void)
     g_assert_false(exists(root, "sessions"));
 }
 
+/* Room enough, but a guest used up the inodes. */
+static void
+test_no_inodes(void)
+{
+    g_autofree char *root = eb_test_temp_dir("root");
+    g_autofree char *projects = eb_test_temp_dir("projects");
+    if (mount("tmpfs", projects, "tmpfs", MS_NOSUID | MS_NODEV, "size=200m,nr_inodes=400,mode=0700") < 0) {
+        g_test_skip("cannot mount a small file system here");
+        return;
+    }
+    for (guint i = 0; i < 390; i++) {
+        g_autofree char *file = g_strdup_printf("%s/%u", projects, i);
+        eb_test_write_file(file, "");
+    }
+    g_autoptr(GBytes) program = g_bytes_new_static("x", 1);
+    EbSessionDirsPlan plan = make_plan(root, projects, program);
+    plan.min_free = 1 << 20;
+    g_autoptr(GError) error = NULL;
+    EbSessionDirs *dirs = eb_session_dirs_make(&plan, &error);
+    g_assert_cmpint(umount2(projects, 0), ==, 0);
+    g_assert_null(dirs);
+    eb_test_assert_error(error, EB_ERROR_QUOTA, "session.disk-full", "inodes");
+    g_assert_false(exists(root, "sessions"));
+}
+
 typedef struct {
     GString *log;
     const char *name;
@@ -331,6 +356,7 @@ main(int argc, char **argv)
     g_test_add_func("/dirs/make-and-remove", test_dirs);
     g_test_add_func("/dirs/refused", test_dirs_refused);
     g_test_add_func("/dirs/full-disk", test_full_disk);
+    g_test_add_func("/dirs/no-inodes", test_no_inodes);
     g_test_add_func("/undo/order-and-deadlines", test_undo);
     return g_test_run();
 }
