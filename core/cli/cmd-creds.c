@@ -3,6 +3,7 @@
 #include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/plugin/eb-credentials.h"
+#include "core/provision/eb-settings-text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,10 +227,11 @@ import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, GError **er
     const char *used = NULL;
 
     if (name == NULL) {
+        g_autofree char *shown = eb_settings_show_key(entry->key);
         eb_set_error(error, EB_ERROR_INVALID, "creds.key",
                      "line %u: %s is no key of a credential (ERRAND_CHAT_TOKEN, ERRAND_PROVIDER_CREDENTIAL, "
                      "ERRAND_GITHUB_TOKEN, ERRAND_CRED_NAME)",
-                     entry->line, entry->key);
+                     entry->line, shown);
         return FALSE;
     }
     if (*entry->value == '\0')

@@ -28,6 +28,15 @@ static const struct {
     {"gemini", "https://generativelanguage.googleapis.com"},
 };
 
+char *
+eb_settings_show_key(const char *key)
+{
+    gboolean plain = g_ascii_isupper(key[0]) && strchr(key, '_') != NULL && strlen(key) <= 64 &&
+                     strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(key);
+
+    return g_strdup(plain ? key : "what stands before the \"=\" (not shown, it may be a credential)");
+}
+
 static gboolean
 check_keys(GPtrArray *entries, const char *const *known, const char *prefix, GError **error)
 {
@@ -38,8 +47,9 @@ check_keys(GPtrArray *entries, const char *const *known, const char *prefix, GEr
         if (g_strv_contains(known, entry->key) || (prefix != NULL && g_str_has_prefix(entry->key, prefix)))
             continue;
         nearest = eb_config_nearest(entry->key, known);
+        g_autofree char *shown = eb_settings_show_key(entry->key);
         eb_set_error(error, EB_ERROR_CONFIG, "env-file.key", "line %u: %s is no key of this file%s%s%s", entry->line,
-                     entry->key, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
+                     shown, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
                      nearest != NULL ? "?)" : "");
         return FALSE;
     }

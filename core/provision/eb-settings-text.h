@@ -10,6 +10,11 @@ extern const char *const EB_CREDENTIAL_KEYS[]; /* creds.env; ERRAND_CRED_NAME be
 extern const char *const EB_SETTING_KEYS[];    /* errand-box.env */
 
 /**
+ * eb_settings_show_key: (transfer full): @key for an error message, when it reads as the name of a variable. A token alone on
+ * its line, whose base64 ends with "=", is read as a key.
+ */
+char *eb_settings_show_key(const char *key);
+/**
  * eb_settings_check_keys: refuses a key that is not in @known, with the nearest that is.
  * @entries: (element-type EbEnvEntry)
  */

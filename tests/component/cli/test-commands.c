@@ -242,6 +242,12 @@ test_creds_import(Fixture *fixture, gconstpointer data)
     g_assert_true(g_file_get_contents(fixture->creds, &text, NULL, NULL));
     g_assert_cmpstr(text, ==, "ERRAND_CHAT_TOKEN=hunter-1\nERRAND_CRED_X=hunter-2\n");
 
+    /* The end of base64 reads as an assignment. */
+    eb_test_write_file(file, "hunter42hunter42=\n");
+    g_auto(EbTestRun) pasted = eb_test_run_program(fixture->config, NULL, line);
+    g_assert_cmpint(pasted.code, ==, 2);
+    g_assert_nonnull(strstr(pasted.err, "line 1"));
+    assert_silent(&pasted);
     eb_test_write_file(file, "ERRAND_CHAT_CHANNEL_ID=hunter-3\n");
     g_auto(EbTestRun) bad = eb_test_run_program(fixture->config, NULL, line);
     g_assert_cmpint(bad.code, ==, 2);
