@@ -222,6 +222,12 @@ check_kernel(EbSetup *self, EbFindings *findings, GError **error)
     return TRUE;
 }
 
+gboolean
+eb_setup_keeps_setting(guint64 now, guint64 wanted, gboolean ours)
+{
+    return now < wanted || (now == wanted && ours);
+}
+
 static gboolean
 apply_kernel(EbSetup *self, EbFindings *findings, GError **error)
 {
@@ -232,8 +238,12 @@ apply_kernel(EbSetup *self, EbFindings *findings, GError **error)
         g_autofree char *wanted = g_strdup_printf("%" G_GUINT64_FORMAT, SETTINGS[i].wanted);
         g_autofree char *before = NULL;
 
-        g_string_append_printf(text, "%s = %s\n", SETTINGS[i].name, wanted);
-        if (!read_setting(SETTINGS[i].path, &value) || value >= SETTINGS[i].wanted)
+        if (!read_setting(SETTINGS[i].path, &value))
+            continue;
+        if (eb_setup_keeps_setting(value, SETTINGS[i].wanted,
+                                   eb_setup_ledger_find(self->ledger, "sysctl", SETTINGS[i].path) != NULL))
+            g_string_append_printf(text, "%s = %s\n", SETTINGS[i].name, wanted);
+        if (value >= SETTINGS[i].wanted)
             continue;
         before = g_strdup_printf("%" G_GUINT64_FORMAT, value);
         if (!eb_setup_record(self, &eb_setup_step_kernel, "sysctl", SETTINGS[i].path, before, wanted, error) ||

@@ -134,6 +134,9 @@ EbUndone eb_setup_undo_network(EbSetup *self, const EbLedgerEntry *entry, EbFind
 EbUndone eb_setup_undo_image(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error);
 /** eb_setup_credentials_stay: (transfer full) (nullable): why creds.env is not setup's alone. */
 char *eb_setup_credentials_stay(EbSetup *self);
+/** eb_setup_keeps_setting: is a kernel's setting, which is @now, for our file of sysctl.d? Not one that somebody else has as high
+ *  or higher: at the next start of the host ours would come after theirs, and lower it. @ours: setup raised it earlier. */
+gboolean eb_setup_keeps_setting(guint64 now, guint64 wanted, gboolean ours);
 /** eb_setup_find_other_member: (nullable): an account other than ours in a group. */
 const char *eb_setup_find_other_member(EbSetup *self, const char *group_name);
 /** eb_setup_find_running_guest: (transfer full) (nullable): a guest of some session that runs in our project. */

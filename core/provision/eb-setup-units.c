@@ -243,6 +243,10 @@ add_s6_unit(EbSetup *self, const char *unit, const EbUnitValue *values, GPtrArra
     gboolean watchdog = strcmp(unit, EB_SETUP_UNIT_WATCHDOG) == 0;
     char *filled;
 
+    /* s6-envdir takes one line for the value. */
+    g_autofree char *config_word = config != NULL && log_word != NULL ? eb_unit_text_shell(config, error) : NULL;
+    if (config != NULL && config_word == NULL)
+        return FALSE;
     if (log_word == NULL || (filled = eb_unit_text_fill(run, values, error)) == NULL)
         return FALSE;
     add_wanted(list, g_build_filename(dir, "run", NULL), filled, 0755);

@@ -7,6 +7,7 @@
 #include "core/provision/eb-run.h"
 #include "core/provision/eb-settings-text.h"
 #include "core/provision/eb-setup-invite.h"
+#include "core/provision/eb-setup-private.h"
 #include "tests/lib/eb-test.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
@@ -228,6 +229,18 @@ test_invite(void)
         g_assert_null(eb_setup_invite_url(NO_TOKENS[i]));
 }
 
+/* What others set higher is not lowered by our file when the host starts the next time. */
+static void
+test_kernel_settings(void)
+{
+    g_assert_true(eb_setup_keeps_setting(65530, 262144, FALSE));
+    g_assert_true(eb_setup_keeps_setting(65530, 262144, TRUE));
+    g_assert_true(eb_setup_keeps_setting(262144, 262144, TRUE));
+    g_assert_false(eb_setup_keeps_setting(262144, 262144, FALSE));
+    g_assert_false(eb_setup_keeps_setting(1048576, 262144, FALSE));
+    g_assert_false(eb_setup_keeps_setting(1048576, 262144, TRUE));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -243,5 +256,6 @@ main(int argc, char **argv)
     g_test_add_func("/provision/credential-keys", test_credential_keys);
     g_test_add_func("/provision/invite", test_invite);
     g_test_add_func("/provision/run", test_run);
+    g_test_add_func("/provision/kernel-settings", test_kernel_settings);
     return g_test_run();
 }
