@@ -97,8 +97,25 @@ add_file(EbConfigSection **root, const char *path, EbConfigTrust trust, gboolean
     *root = merged;
 }
 
+/* A text that stands in for the file @path. */
+static void
+add_text(EbConfigSection **root, const char *path, const char *text, EbConfigProblems *problems)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(EbConfigSection) one = eb_toml_read(text, strlen(text), path, lines);
+
+    for (guint i = 0; i < lines->len; i++)
+        eb_config_problems_add(problems, "%s", (const char *)lines->pdata[i]);
+    if (one == NULL)
+        return;
+    EbConfigSection *merged = eb_config_merge(*root, one);
+    g_object_unref(*root);
+    *root = merged;
+}
+
+/* @path: (nullable): the file of conf.d that @text stands in for, whether it is there or not. */
 static EbConfigSection *
-read_dir(const char *dir, EbConfigProblems *problems)
+read_dir(const char *dir, const char *path, const char *text, EbConfigProblems *problems)
 {
     EbConfigSection *root = eb_config_section_new("");
     g_autofree char *main_file = g_build_filename(dir, "errand-box.toml", NULL);
@@ -108,8 +125,17 @@ read_dir(const char *dir, EbConfigProblems *problems)
     add_file(&root, main_file, EB_CONFIG_TRUST_SYSTEM, TRUE, problems);
     g_auto(GStrv) files = eb_config_file_list(conf_d, &error);
     eb_config_problems_take(problems, error);
-    for (char **file = files; file != NULL && *file != NULL; file++)
-        add_file(&root, *file, EB_CONFIG_TRUST_SYSTEM, FALSE, problems);
+    for (char **file = files; file != NULL && *file != NULL; file++) {
+        const int order = path != NULL ? strcmp(path, *file) : 1;
+        if (order <= 0) {
+            add_text(&root, path, text, problems);
+            path = NULL;
+        }
+        if (order != 0)
+            add_file(&root, *file, EB_CONFIG_TRUST_SYSTEM, FALSE, problems);
+    }
+    if (path != NULL)
+        add_text(&root, path, text, problems);
     return root;
 }
 
@@ -286,7 +312,7 @@ EbConfig *
 eb_config_load_dir(const char *dir, const char *data_dir, GError **error)
 {
     g_autoptr(EbConfigProblems) problems = eb_config_problems_new();
-    g_autoptr(EbConfigSection) root = read_dir(dir, problems);
+    g_autoptr(EbConfigSection) root = read_dir(dir, NULL, NULL, problems);
 
     return finish(root, data_dir, problems, error);
 }
@@ -302,6 +328,24 @@ eb_config_load(const char *file, const char *data_dir, GError **error)
     EbConfigSection *root = eb_config_section_new("");
     add_file(&root, named, EB_CONFIG_TRUST_NAMED, FALSE, problems);
     EbConfig *self = finish(root, data_dir, problems, error);
+    g_object_unref(root);
+    return self;
+}
+
+EbConfig *
+eb_config_load_text(const char *file, const char *path, const char *text, const char *data_dir, GError **error)
+{
+    g_autoptr(EbConfigProblems) problems = eb_config_problems_new();
+    EbConfigSection *root = NULL;
+    EbConfig *self;
+
+    if (file != NULL) {
+        root = eb_config_section_new("");
+        add_text(&root, path, text, problems);
+    } else {
+        root = read_dir(SYSTEM_DIR, path, text, problems);
+    }
+    self = finish(root, data_dir, problems, error);
     g_object_unref(root);
     return self;
 }

@@ -51,6 +51,16 @@ G_DECLARE_FINAL_TYPE(EbConfig, eb_config, EB, CONFIG, GObject)
  */
 EbConfig *eb_config_load(const char *file, const char *data_dir, GError **error);
 
+/**
+ * eb_config_load_text: what eb_config_load() would say if @path held @text, before anybody writes it there.
+ * @file: (nullable): as for eb_config_load(); when set @text is all there is
+ * @path: below conf.d
+ *
+ * Returns: (transfer full) (nullable)
+ */
+EbConfig *eb_config_load_text(const char *file, const char *path, const char *text, const char *data_dir,
+                              GError **error);
+
 /** eb_config_load_dir: (transfer full) (nullable): @dir/errand-box.toml, then @dir/conf.d; for tests and setup. */
 EbConfig *eb_config_load_dir(const char *dir, const char *data_dir, GError **error);
 

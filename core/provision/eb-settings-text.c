@@ -40,13 +40,21 @@ eb_settings_show_key(const char *key)
 static gboolean
 check_keys(GPtrArray *entries, const char *const *known, const char *prefix, GError **error)
 {
+    const gboolean credentials = known == EB_CREDENTIAL_KEYS;
+
     for (guint i = 0; i < entries->len; i++) {
         const EbEnvEntry *entry = entries->pdata[i];
         const char *nearest;
 
         if (g_strv_contains(known, entry->key) || (prefix != NULL && g_str_has_prefix(entry->key, prefix)))
             continue;
-        nearest = eb_config_nearest(entry->key, known);
+        if (g_strv_contains(credentials ? EB_SETTING_KEYS : EB_CREDENTIAL_KEYS, entry->key)) {
+            eb_set_error(error, EB_ERROR_CONFIG, "env-file.key", "line %u: %s belongs into %s", entry->line, entry->key,
+                         credentials ? "errand-box.env (--env FILE)" : "creds.env (--creds FILE, mode 0600)");
+            return FALSE;
+        }
+        g_autofree char *upper = g_ascii_strup(entry->key, -1);
+        nearest = g_strv_contains(known, upper) ? upper : eb_config_nearest(entry->key, known);
         g_autofree char *shown = eb_settings_show_key(entry->key);
         eb_set_error(error, EB_ERROR_CONFIG, "env-file.key", "line %u: %s is no key of this file%s%s%s", entry->line,
                      shown, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
@@ -101,7 +109,7 @@ add_list(GString *text, const char *name, const char *value)
     g_auto(GStrv) words = NULL;
     guint n = 0;
 
-    if (value == NULL || *value == '\0')
+    if (value == NULL || value[strspn(value, ", \t")] == '\0')
         return;
     words = g_strsplit_set(value, ", \t", -1);
     g_string_append_printf(text, "%s = [", name);

@@ -98,14 +98,19 @@ same_file(const char *path, const Content *content, mode_t mode, uid_t uid)
            old.length == content->length && memcmp(old.text, content->text, old.length) == 0;
 }
 
-/* Every key with its file position, never a value. */
+/* Every key that has a value, never the value. */
 static char *
 list_keys(GPtrArray *entries)
 {
     GString *text = g_string_new(NULL);
 
-    for (guint i = 0; i < entries->len; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", ((EbEnvEntry *)entries->pdata[i])->key);
+    for (guint i = 0; i < entries->len; i++) {
+        const EbEnvEntry *entry = entries->pdata[i];
+        if (*entry->value != '\0')
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", entry->key);
+    }
+    if (text->len == 0)
+        g_string_append(text, "no key that has a value");
     return g_string_free(text, FALSE);
 }
 
@@ -310,6 +315,33 @@ const EbSetupStep eb_setup_step_credentials = {
 
 /* --- settings --- */
 
+/* What would be written is judged as the service would judge it: a file that it refuses helps nobody, and no later
+ * command would get past it. The lines of a file that is not there yet are left out. */
+static gboolean
+judge_settings(EbSetup *self, const char *text, GError **error)
+{
+    const char *data_dir = self->options.paths != NULL ? eb_paths_get_data_dir(self->options.paths) : NULL;
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(EbConfig) config =
+        eb_config_load_text(self->options.config_file, self->settings_file, text, data_dir, &failure);
+    g_autoptr(GString) said = g_string_new(NULL);
+    g_auto(GStrv) lines = NULL;
+
+    if (config != NULL)
+        return TRUE;
+    lines = g_strsplit(failure->message, "\n", -1);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        const char *line = lines[i];
+        if (g_str_has_prefix(line, self->settings_file)) {
+            const char *after = strstr(line + strlen(self->settings_file), ": ");
+            line = after != NULL ? after + 2 : line;
+        }
+        g_string_append_printf(said, "%s%s", i > 0 ? "; " : "", line);
+    }
+    eb_set_error(error, EB_ERROR_CONFIG, "settings.value", "%s", said->str);
+    return FALSE;
+}
+
 static gboolean
 load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **error)
 {
@@ -317,7 +349,7 @@ load_settings(EbSetup *self, Content *content, GPtrArray **entries, GError **err
         return FALSE;
     content_clear(content);
     content->text = eb_settings_to_toml(*entries, error);
-    if (content->text == NULL) {
+    if (content->text == NULL || !judge_settings(self, content->text, error)) {
         g_prefix_error(error, "%s: ", self->options.env_file);
         return FALSE;
     }

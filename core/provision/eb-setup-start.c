@@ -15,7 +15,8 @@
 #define STOP_MS 150000
 #define GONE_MS 5000
 #define TREE_MS 10000
-#define MAX_LINE 400
+/* An unaccepted host: every gap, and at the end the line that accepts them. */
+#define MAX_LINE 4000
 
 /* --- looking --- */
 

@@ -129,9 +129,12 @@ test_settings_defaults(void)
     g_autoptr(GPtrArray) name = parse("ERRAND_PROVIDER=anthropic\n");
     g_autoptr(GPtrArray) none = parse("");
     g_autofree char *text = eb_settings_to_toml(name, NULL);
+    g_autoptr(GPtrArray) commas = parse("ERRAND_CHAT_ALLOWED_USER_IDS=,\n");
+    g_autofree char *nobody = eb_settings_to_toml(commas, NULL);
     g_autofree char *empty = eb_settings_to_toml(none, NULL);
 
     g_assert_nonnull(strstr(text, "base_url = \"https://api.anthropic.com\""));
+    g_assert_null(strstr(nobody, "chat-discord"));
     g_assert_cmpstr(empty, ==, EB_SETTINGS_MARK "\n");
 }
 
