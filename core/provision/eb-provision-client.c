@@ -141,8 +141,8 @@ exchange(EbProvisionClient *self, SoupMessage *message, guint deadline_ms, GErro
         return answer;
 
     if (g_cancellable_is_cancelled(cancellable))
-        eb_set_error(error, EB_ERROR_TIMEOUT, "provision.timeout", "%s did not answer within %u s", self->socket_path,
-                     deadline_ms / 1000);
+        eb_set_error(error, EB_ERROR_TIMEOUT, "provision.timeout", "%s did not answer within %u s (errand-box doctor)",
+                     self->socket_path, deadline_ms / 1000);
     else if (g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND) ||
              g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_CONNECTION_REFUSED))
         eb_set_error(error, EB_ERROR_UNAVAILABLE, "provision.no-daemon", "nobody answers on %s", self->socket_path);

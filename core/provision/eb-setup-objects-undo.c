@@ -223,6 +223,18 @@ empty_project(EbSetup *self, const char *project, JsonArray *instances, GError *
            remove_listed(self, volumes, volume_base, "name", project, error);
 }
 
+/* The account's way in goes with the project: what incus-user keeps of it would be refused by a later one. */
+static gboolean
+forget_user(EbSetup *self, const char *project, GError **error)
+{
+    guint64 uid = 0;
+
+    if (!g_str_has_prefix(project, "user-") ||
+        !g_ascii_string_to_unsigned(project + strlen("user-"), 10, 1, G_MAXUINT32 - 1, &uid, NULL))
+        return TRUE;
+    return eb_setup_forget_incus_user(self, (guint)uid, error);
+}
+
 static EbUndone
 undo_own_project(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings, GError **error)
 {
@@ -257,7 +269,8 @@ undo_own_project(EbSetup *self, const EbLedgerEntry *entry, EbFindings *findings
                        instances != NULL ? json_array_get_length(instances) : 0);
     if (self->options.plan)
         return EB_UNDO_DONE;
-    return empty_project(self, entry->name, instances, error) && call(self, "DELETE", path, NULL, CALL_MS, error)
+    return empty_project(self, entry->name, instances, error) && forget_user(self, entry->name, error) &&
+                   call(self, "DELETE", path, NULL, CALL_MS, error)
                ? EB_UNDO_DONE
                : EB_UNDO_FAILED;
 }

@@ -64,6 +64,7 @@ struct _EbSetup {
     char *project; /* (nullable): until the account exists */
     char *image;
     EbSupervisor *supervisor; /* (nullable): of the system's daemons; NULL: none, or a private daemon */
+    gboolean reach_renewed;   /* what incus-user kept of the account was removed by this run */
     gboolean lxcfs_refused;   /* its supervisor did not start it */
     char *ledger_dir;         /* root's alone, beside the daemon's directory or in /var/lib */
     EbSetupLedger *ledger;    /* (nullable): until a run has begun */
@@ -137,6 +138,11 @@ char *eb_setup_credentials_stay(EbSetup *self);
 /** eb_setup_keeps_setting: is a kernel's setting, which is @now, for our file of sysctl.d? Not one that somebody else has as high
  *  or higher: at the next start of the host ours would come after theirs, and lower it. @ours: setup raised it earlier. */
 gboolean eb_setup_keeps_setting(guint64 now, guint64 wanted, gboolean ours);
+/** eb_setup_knows_incus_user: incus-user keeps something of @uid (eb-setup-incus-user.c). */
+gboolean eb_setup_knows_incus_user(EbSetup *self, guint uid);
+/** eb_setup_forget_incus_user: what it keeps of @uid goes, so that it is made anew when the account asks next. A
+ *  certificate that reaches other projects than user-@uid stays. */
+gboolean eb_setup_forget_incus_user(EbSetup *self, guint uid, GError **error);
 /** eb_setup_find_other_member: (nullable): an account other than ours in a group. */
 const char *eb_setup_find_other_member(EbSetup *self, const char *group_name);
 /** eb_setup_find_running_guest: (transfer full) (nullable): a guest of some session that runs in our project. */

@@ -31,6 +31,7 @@ enum {
     REACH_CONNECT = 3,
     REACH_SILENT = 4,
     REACH_REFUSED = 5,
+    REACH_HANGS = 6,
 };
 
 /* In the child: calls that are safe after fork alone. */
@@ -71,7 +72,7 @@ run_probe(const Probe *self)
         return REACH_IDS;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : REACH_SILENT;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : REACH_HANGS;
 }
 
 static gboolean
@@ -82,7 +83,8 @@ check_reach(EbSetup *self, EbFindings *findings, GError **error)
                                           "its ids cannot be taken",
                                           "it cannot connect (is it in the group incus?)",
                                           "no answer (the log of incus-user says why)",
-                                          "the project is refused to it"};
+                                          "the project is refused to it (errand-box doctor)",
+                                          "no answer in time (errand-box doctor)"};
     g_autofree char *socket_path = g_build_filename(self->daemon_dir, "unix.socket.user", NULL);
     const char *project = eb_setup_get_project(self);
     g_autofree char *own = NULL;
@@ -113,13 +115,30 @@ check_reach(EbSetup *self, EbFindings *findings, GError **error)
         eb_findings_note(findings, "%s reaches project %s by %s", self->account, project, socket_path);
         return TRUE;
     }
+    if ((result == REACH_REFUSED || result == REACH_SILENT) && !self->reach_renewed &&
+        eb_setup_knows_incus_user(self, (guint)what.uid)) {
+        eb_findings_change(findings, "have incus-user make a new certificate for %s: the old one is refused",
+                           self->account);
+        return TRUE;
+    }
     eb_set_error(error, EB_ERROR_FAILED, "provision.reach", "%s does not reach project %s by %s: %s", self->account,
                  project, socket_path, result < (int)G_N_ELEMENTS(REASONS) ? REASONS[result] : "no reason known");
     return FALSE;
+}
+
+static gboolean
+apply_reach(EbSetup *self, EbFindings *findings, GError **error)
+{
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    self->reach_renewed = TRUE;
+    return !eb_setup_account_ids(self, &uid, &gid) || eb_setup_forget_incus_user(self, (guint)uid, error);
 }
 
 const EbSetupStep eb_setup_step_reach = {
     .id = "reach",
     .title = "the account reaches its project",
     .check = check_reach,
+    .apply = apply_reach,
 };

@@ -312,6 +312,24 @@ assert_left(EbSetup *setup, const char *id, const char *text)
         g_error("%s says \"%s\", not \"%s\"", id, row->detail, text);
 }
 
+/* What incus-user kept of the account went with its project: a later setup would be refused with it. */
+static void
+assert_no_way_in(SetupWorld *world)
+{
+    g_autofree char *socket = g_build_filename(world->incus_dir, "unix.socket", NULL);
+    g_autofree char *users = g_build_filename(world->incus_dir, "users", NULL);
+    EbProvisionClient *client = eb_provision_client_new(socket);
+    g_autoptr(JsonNode) node =
+        eb_provision_client_call(client, "GET", "/1.0/certificates?recursion=1", NULL, 10000, NULL);
+    g_autoptr(GDir) dir = g_dir_open(users, 0, NULL);
+
+    g_assert_true(node != NULL && JSON_NODE_HOLDS_ARRAY(node));
+    g_assert_cmpuint(json_array_get_length(json_node_get_array(node)), ==, 0);
+    g_assert_nonnull(dir);
+    g_assert_null(g_dir_read_name(dir));
+    eb_provision_client_free(client);
+}
+
 /* What people and others use stays, each with its reason, and goes when they no longer do. */
 static void
 test_others(void)
@@ -343,6 +361,7 @@ test_others(void)
     assert_left(first, "account", "belongs to it");
     assert_left(first, "credentials", "ERRAND_CRED_TYPED was put into");
     assert_left(first, "settings", "it was changed since setup wrote it");
+    assert_no_way_in(world);
     g_assert_nonnull(getpwnam(ACCOUNT));
     g_assert_true(g_file_test(work, G_FILE_TEST_EXISTS));
 

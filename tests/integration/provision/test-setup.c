@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/provision/eb-daemon-process.h"
+#include "core/provision/eb-provision-client.h"
 #include "core/provision/eb-setup.h"
 #include "tests/lib/eb-test.h"
 
@@ -166,6 +167,53 @@ test_repair(void)
     g_assert_cmpint(find_row(setup, "project")->result, ==, EB_SETUP_OK);
 }
 
+static JsonArray *
+list_certificates(EbProvisionClient *client, JsonNode **node)
+{
+    *node = eb_provision_client_call(client, "GET", "/1.0/certificates?recursion=1", NULL, 10000, NULL);
+    g_assert_true(*node != NULL && JSON_NODE_HOLDS_ARRAY(*node));
+    return json_node_get_array(*node);
+}
+
+/* What incus-user keeps of the account is refused by the daemon: the project was made anew, or the certificate is no
+ * longer trusted. Setup has it made again instead of ending there each time. */
+static void
+test_refused_account(void)
+{
+    g_autofree char *socket = g_build_filename(g_getenv("INCUS_DIR"), "unix.socket", NULL);
+    EbProvisionClient *client = eb_provision_client_new(socket);
+
+    for (guint round = 0; round < 2; round++) {
+        g_autoptr(EbConfig) config = NULL;
+        g_autoptr(EbSetup) setup = make_setup(FALSE, &config);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(JsonNode) node = NULL;
+        g_autoptr(JsonNode) after = NULL;
+        g_autoptr(JsonNode) answer = NULL;
+        g_autoptr(JsonNode) body = NULL;
+        JsonArray *list = list_certificates(client, &node);
+
+        g_assert_cmpuint(json_array_get_length(list), ==, 1);
+        JsonObject *certificate = eb_json_array_object(list, 0);
+        g_autofree char *path =
+            eb_provision_path("/1.0/certificates/%s", eb_json_get_string(certificate, "fingerprint"));
+        if (round == 0) {
+            body = eb_json_parse("{\"projects\":[]}", 15, NULL, NULL);
+            answer = eb_provision_client_call(client, "PATCH", path, g_steal_pointer(&body), 10000, &error);
+        } else {
+            answer = eb_provision_client_call(client, "DELETE", path, NULL, 10000, &error);
+        }
+        g_assert_no_error(error);
+        g_assert_true(eb_setup_run(setup, &error));
+        g_assert_no_error(error);
+        g_assert_cmpint(find_row(setup, "reach")->result, ==, EB_SETUP_CHANGED);
+        g_assert_nonnull(strstr(find_row(setup, "reach")->detail, "the old one is refused"));
+        /* The refused one does not pile up. */
+        g_assert_cmpuint(json_array_get_length(list_certificates(client, &after)), ==, 1);
+    }
+    eb_provision_client_free(client);
+}
+
 static void
 test_open_credentials(void)
 {
@@ -204,7 +252,13 @@ test_inputs(void)
         {TRUE, "A\0B=1\n", 6, 0600, "env-file.binary", "line 1 holds a NUL byte"},
         {TRUE, "E\0R\0R\0", 6, 0600, "env-file.binary", "save it as UTF-8"},
         {FALSE, "ERRAND_MODEL=test\n", -1, 0666, "provision.open-file", "chmod go-w"},
-        {FALSE, "ERRAND_CHAT_TOKEN=sk-secret-value\n", -1, 0600, "env-file.key", "line 1: ERRAND_CHAT_TOKEN"},
+        {FALSE, "ERRAND_CHAT_TOKEN=sk-secret-value\n", -1, 0600, "env-file.key",
+         "line 1: ERRAND_CHAT_TOKEN belongs into creds.env"},
+        {TRUE, "ERRAND_MODEL=test\n", -1, 0600, "env-file.key", "line 1: ERRAND_MODEL belongs into errand-box.env"},
+        {TRUE, "errand_chat_token=sk-secret-value\n", -1, 0600, "env-file.key", "did you mean ERRAND_CHAT_TOKEN?"},
+        {FALSE, "ERRAND_EGRESS_ALLOW=http://x.example,*\n", -1, 0600, "settings.value", "a host, not a URL"},
+        {FALSE, "ERRAND_EGRESS_ALLOW=*\n", -1, 0600, "settings.value", "there is no open mode"},
+        {FALSE, "ERRAND_PROVIDER=openai\nERRAND_PROVIDER_BASE_URL=nowhere\n", -1, 0600, "settings.value", "not a URL"},
         {FALSE, "ERRAND_PROVIDER_KIND=magic\n", -1, 0600, "settings.provider", "anthropic, openai or gemini"},
     };
 
@@ -342,6 +396,7 @@ main(int argc, char **argv)
     g_test_add_func("/setup/run", test_run);
     g_test_add_func("/setup/again", test_again);
     g_test_add_func("/setup/repair", test_repair);
+    g_test_add_func("/setup/refused-account", test_refused_account);
     g_test_add_func("/setup/open-credentials", test_open_credentials);
     g_test_add_func("/setup/inputs", test_inputs);
     g_test_add_func("/setup/odd-files", test_odd_files);
