@@ -155,6 +155,35 @@ confirm(const char *question, gpointer user_data)
            (g_ascii_strcasecmp(g_strstrip(answer), "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0);
 }
 
+/* An option that would be passed over is one whose absence somebody relies on. */
+static gboolean
+check_options(EbCliArgs *args, GError **error)
+{
+    static const char *const PAIRS[][2] = {
+        {"undo", "creds"},
+        {"undo", "env"},
+        {"undo", "yes-kernel-modules"},
+        {"stop-daemons", "creds"},
+        {"stop-daemons", "env"},
+        {"stop-daemons", "plan"},
+        {"stop-daemons", "undo"},
+        {"stop-daemons", "yes-data"},
+        {"stop-daemons", "yes-kernel-modules"},
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(PAIRS); i++)
+        if (eb_cli_args_value(args, PAIRS[i][0]) != NULL && eb_cli_args_value(args, PAIRS[i][1]) != NULL) {
+            eb_set_error(error, EB_ERROR_CONFIG, "cli.usage", "--%s and --%s do not go together", PAIRS[i][0],
+                         PAIRS[i][1]);
+            return FALSE;
+        }
+    if (eb_cli_args_flag(args, "yes-data") && !eb_cli_args_flag(args, "undo")) {
+        eb_set_error(error, EB_ERROR_CONFIG, "cli.usage", "--yes-data is for --undo alone");
+        return FALSE;
+    }
+    return TRUE;
+}
+
 int
 eb_cmd_setup(EbCli *cli, int argc, char **argv)
 {
@@ -177,6 +206,8 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
                               .cancellable = cancellable};
     gboolean ok;
 
+    if (!check_options(args, &error))
+        return eb_cli_fail(cli, "setup", error);
     options.config = eb_cli_get_config(cli, &error);
     options.paths = options.config != NULL ? eb_cli_get_paths(cli, &error) : NULL;
     if (options.paths == NULL)
@@ -188,5 +219,7 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
     ok = eb_cli_args_flag(args, "undo") ? eb_setup_undo(setup, &error) : eb_setup_run(setup, &error);
     if (eb_cli_get_json(cli))
         eb_cli_print_json(cli, eb_setup_to_json(setup));
+    else if (ok && eb_cli_args_flag(args, "undo") && eb_setup_get_rows(setup)->len == 0)
+        eb_cli_print(cli, "nothing to take back: there is no record of a setup\n");
     return ok ? EB_EXIT_OK : eb_cli_fail(cli, "setup", error);
 }

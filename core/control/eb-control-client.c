@@ -64,8 +64,8 @@ connect_to(const char *path, guint wait_ms, GError **error)
     }
     if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_NOT_FOUND) ||
         g_error_matches(local, G_IO_ERROR, G_IO_ERROR_CONNECTION_REFUSED))
-        eb_set_error(error, EB_ERROR_UNAVAILABLE, "control.down", "the service is not running (nobody listens on %s)",
-                     path);
+        eb_set_error(error, EB_ERROR_UNAVAILABLE, "control.down",
+                     "the service is not running: nobody listens on %s (errand-box up)", path);
     else if (g_error_matches(local, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
         eb_set_error(error, EB_ERROR_BUSY, "control.queue",
                      "the service runs and takes no connections (%s is full): it is busy, or hangs", path);

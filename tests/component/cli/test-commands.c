@@ -328,6 +328,38 @@ test_setup_inputs(Fixture *fixture, gconstpointer data)
     g_assert_nonnull(strstr(run.err, "not a regular file"));
 }
 
+/* What would be passed over is refused: somebody who types --plan relies on it. */
+static void
+test_setup_options(Fixture *fixture, gconstpointer data)
+{
+    static const char *const lines[] = {"setup --stop-daemons --plan",    "setup --plan --undo --creds x",
+                                        "setup --plan --undo --env x",    "setup --plan --yes-data",
+                                        "setup --undo --stop-daemons",    "setup --stop-daemons --creds x",
+                                        "setup --stop-daemons --yes-data"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, lines[i]);
+        g_assert_cmpint(run.code, ==, 2);
+        g_assert_cmpstr(run.out, ==, "");
+        assert_one_line(&run);
+    }
+}
+
+/* The service does not run: what to type is said. */
+static void
+test_sessions_without_service(Fixture *fixture, gconstpointer data)
+{
+    static const char *const lines[] = {"sessions show abc", "sessions stop abc", "sessions logs abc",
+                                        "sessions pin abc"};
+
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_auto(EbTestRun) run = eb_test_run_program(fixture->config, NULL, lines[i]);
+        g_assert_cmpint(run.code, ==, 1);
+        g_assert_nonnull(strstr(run.err, "(errand-box up)"));
+        assert_one_line(&run);
+    }
+}
+
 /* The backend's own reason, once. */
 static void
 test_no_backend(Fixture *fixture, gconstpointer data)
@@ -462,6 +494,8 @@ main(int argc, char **argv)
     ADD("exposed-creds", test_exposed_creds);
     ADD("creds-odd-files", test_creds_odd_files);
     ADD("setup-inputs", test_setup_inputs);
+    ADD("setup-options", test_setup_options);
+    ADD("sessions-without-service", test_sessions_without_service);
     ADD("no-backend", test_no_backend);
     ADD("no-service", test_no_service);
     ADD("pipes", test_pipes);
