@@ -4,13 +4,17 @@
 #include "core/provision/eb-pin-cache.h"
 #include "core/provision/eb-pin-fetch.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define UNPACK_DEADLINE_S 300
 #define PROGRAMS_DIR "usr/local/lib/errand"
+/* Of directories in a package, with those it brings along. */
+#define MAX_DEPTH 64
 
 /* Into the cache of what was fetched, where a later build finds it. */
 static gboolean
@@ -21,6 +25,41 @@ fetch(EbImageJob *job, const EbImageRecipe *recipe, EbPinCache *cache, GPtrArray
     EbPinFetched fetched = {0};
 
     return eb_pin_fetch_packages(fetcher, packages, &fetched, error);
+}
+
+static gboolean
+has_odd_entry(int fd, guint depth)
+{
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    gboolean odd = dir == NULL || depth > MAX_DEPTH;
+
+    while (!odd && (entry = readdir(dir)) != NULL) {
+        struct stat info;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        odd = fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0;
+        if (!odd && S_ISDIR(info.st_mode))
+            odd = has_odd_entry(openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                                depth + 1);
+        else
+            odd = odd || !S_ISREG(info.st_mode) || info.st_nlink != 1;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return odd;
+}
+
+gboolean
+eb_image_npm_check_tree(const char *dir, const char *what, GError **error)
+{
+    if (!has_odd_entry(open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), 0))
+        return TRUE;
+    eb_set_error(error, EB_ERROR_INTEGRITY, "image.package",
+                 "package %s holds something that is neither a directory nor a file of its own: no package does", what);
+    return FALSE;
 }
 
 /* Checked again here: the fetch may have been another run's. */
@@ -45,7 +84,8 @@ unpack(EbImageJob *job, EbPinCache *cache, const EbPinPackage *package, const ch
         eb_set_error(error, EB_ERROR_FAILED, "image.npm", "%s: %s", target, g_strerror(errno));
         return FALSE;
     }
-    return eb_image_job_run(job, argv, UNPACK_DEADLINE_S, NULL, error);
+    return eb_image_job_run(job, argv, UNPACK_DEADLINE_S, NULL, error) &&
+           eb_image_npm_check_tree(target, package->name, error);
 }
 
 static gboolean

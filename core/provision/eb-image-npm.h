@@ -15,4 +15,11 @@ G_BEGIN_DECLS
 gboolean eb_image_npm_install(EbImageJob *job, const EbImageRecipe *recipe, const EbPin *pin, const char *root,
                               GError **error);
 
+/**
+ * eb_image_npm_check_tree: TRUE when there is nothing but directories and regular files of one name below @dir. What a link of
+ * a package leads to is the host's while an image is made: the next package would be unpacked there, by root.
+ * @what: the package
+ */
+gboolean eb_image_npm_check_tree(const char *dir, const char *what, GError **error);
+
 G_END_DECLS

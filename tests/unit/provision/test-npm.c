@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What npm and apt print, and what an update says. */
 #include "core/provision/eb-debian.h"
+#include "core/provision/eb-image-npm.h"
 #include "core/provision/eb-npm-lock.h"
 #include "core/provision/eb-npm.h"
 #include "core/provision/eb-pin-update.h"
 #include "eb-test.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SHA512_ABC "sha512-3a81oZNherrMQXNJriBBMRLm+k6JqX6iCp7u5ktV05ohkpkqJ0/BqDa6PCOj/uu9RU1EI2Q86A4qmslPpUyknw=="
 
@@ -169,6 +172,38 @@ test_report(void)
     g_assert_nonnull(strstr(text, "\\@everyone"));
 }
 
+/* An image's programs are unpacked by root on the host: what a package's link leads to is the host's. */
+static void
+test_package_tree(void)
+{
+    static const char *const ODD[] = {"link", "dangling", "node_modules", "twin", "pipe"};
+    g_autofree char *dir = eb_test_temp_dir("package");
+    g_autofree char *deep = g_build_filename(dir, "lib", "deep", NULL);
+    g_autofree char *file = g_build_filename(deep, "cli.js", NULL);
+    g_autofree char *none = g_build_filename(dir, "none", NULL);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_cmpint(g_mkdir_with_parents(deep, 0755), ==, 0);
+    eb_test_write_file(file, "");
+    g_assert_true(eb_image_npm_check_tree(dir, "base", &error));
+    g_assert_no_error(error);
+    for (guint i = 0; i < G_N_ELEMENTS(ODD); i++) {
+        g_autofree char *odd = g_build_filename(i % 2 == 0 ? dir : deep, ODD[i], NULL);
+        g_autoptr(GError) refused = NULL;
+        g_assert_cmpint(i == 0   ? symlink("lib/deep/cli.js", odd)
+                        : i == 1 ? symlink("nowhere", odd)
+                        : i == 2 ? symlink("/etc", odd)
+                        : i == 3 ? link(file, odd)
+                                 : mkfifo(odd, 0600),
+                        ==, 0);
+        g_assert_false(eb_image_npm_check_tree(dir, "base", &refused));
+        eb_test_assert_error(refused, EB_ERROR_INTEGRITY, "image.package", "package base");
+        g_assert_cmpint(unlink(odd), ==, 0);
+    }
+    g_assert_true(eb_image_npm_check_tree(dir, "base", NULL));
+    g_assert_false(eb_image_npm_check_tree(none, "base", NULL));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -179,5 +214,6 @@ main(int argc, char **argv)
     g_test_add_func("/npm/lock", test_lock);
     g_test_add_func("/npm/debian", test_debian);
     g_test_add_func("/npm/report", test_report);
+    g_test_add_func("/npm/package-tree", test_package_tree);
     return g_test_run();
 }
