@@ -80,6 +80,15 @@ find_claimant(EbPluginRegistry *registry, const char *backend)
     return NULL;
 }
 
+GError *
+eb_daemon_backend_error(const char *plugin, const GError *failure)
+{
+    const gboolean late = g_error_matches(failure, EB_ERROR, EB_ERROR_TIMEOUT);
+
+    return eb_error_new(late ? EB_ERROR_TIMEOUT : EB_ERROR_CONFIG, "backend.failed", "plugin \"%s\": %s%s", plugin,
+                        failure->message, late ? " (errand-box doctor)" : "");
+}
+
 gboolean
 eb_daemon_check_backend(EbConfig *config, EbPluginRegistry *registry, GError **error)
 {
@@ -92,8 +101,7 @@ eb_daemon_check_backend(EbConfig *config, EbPluginRegistry *registry, GError **e
         eb_set_error(error, EB_ERROR_CONFIG, "backend.missing",
                      "no plugin provides the container backend \"%s\" (see errand-box plugin list)", backend);
     else if (record->error != NULL)
-        eb_set_error(error, EB_ERROR_CONFIG, "backend.failed", "plugin \"%s\": %s", record->name,
-                     record->error->message);
+        g_propagate_error(error, eb_daemon_backend_error(record->name, record->error));
     else
         eb_set_error(error, EB_ERROR_CONFIG, "backend.disabled",
                      "plugin \"%s\", which provides the container backend, is not in [plugins] enabled", record->name);

@@ -43,7 +43,11 @@ void eb_daemon_stop(EbDaemon *self);
 JsonNode *eb_daemon_plugins_json(EbPluginRegistry *registry);
 /** eb_daemon_plugin_json: (transfer full): one record. */
 JsonObject *eb_daemon_plugin_json(const EbPluginRecord *record);
-/** eb_daemon_check_backend: is the container backend that [session] backend names there? EB_ERROR_CONFIG says why not. */
+/** eb_daemon_backend_error: (transfer full): why there is no service with the backend's @plugin after this @failure. A daemon that
+ *  is late or hangs for now is EB_ERROR_TIMEOUT, so that a supervisor tries again; the rest is for people. */
+GError *eb_daemon_backend_error(const char *plugin, const GError *failure);
+/** eb_daemon_check_backend: is the container backend that [session] backend names there? The error says
+ *  why not, as eb_daemon_backend_error(). */
 gboolean eb_daemon_check_backend(EbConfig *config, EbPluginRegistry *registry, GError **error);
 
 G_END_DECLS
