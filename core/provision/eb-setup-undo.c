@@ -88,10 +88,10 @@ undo_step(EbSetup *self, const EbSetupStep *step, GError **error)
 }
 
 static gboolean
-refuse(const char *what, GError **error)
+refuse(const char *what, const char *how, GError **error)
 {
-    eb_set_error(error, EB_ERROR_BUSY, "provision.sessions-run",
-                 "%s: end it first (errand-box down), then run setup --undo again", what);
+    eb_set_error(error, EB_ERROR_BUSY, "provision.sessions-run", "%s: end it first (%s), then run setup --undo again",
+                 what, how);
     return FALSE;
 }
 
@@ -106,20 +106,21 @@ check_idle(EbSetup *self, GError **error)
     g_autoptr(GDir) dir = g_dir_open(tries, 0, NULL);
     const char *name;
 
-    if (guest != NULL) {
-        text = g_strdup_printf("the guest %s of a session runs", guest);
-        return refuse(text, error);
-    }
-    if (units->len == 0 && eb_dir_lock_is_held(self->state_dir, EB_STATE_LOCK_FILE)) {
-        text = g_strdup_printf("the service that holds %s runs", self->state_dir);
-        return refuse(text, error);
-    }
+    /* Before the guests, which may be theirs: `down` ends no try. */
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         g_autofree char *root = g_build_filename(tries, name, NULL);
         if (eb_dir_lock_is_held(root, EB_STATE_LOCK_FILE)) {
             text = g_strdup_printf("the try %s runs", name);
-            return refuse(text, error);
+            return refuse(text, "Ctrl-C in its terminal", error);
         }
+    }
+    if (guest != NULL) {
+        text = g_strdup_printf("the guest %s of a session runs", guest);
+        return refuse(text, "errand-box down", error);
+    }
+    if (units->len == 0 && eb_dir_lock_is_held(self->state_dir, EB_STATE_LOCK_FILE)) {
+        text = g_strdup_printf("the service that holds %s runs", self->state_dir);
+        return refuse(text, "errand-box down", error);
     }
     return TRUE;
 }

@@ -405,6 +405,19 @@ test_in_use(void)
     still = setup_world_list_host(world);
     assert_same(during, still);
     close(fd);
+    /* `down` ends no try: another word for it. */
+    g_autofree char *trial = g_build_filename(world->state_dir, "try", "abc", NULL);
+    g_autofree char *trial_lock = g_build_filename(trial, "lock", NULL);
+    g_autoptr(EbSetup) tried = NULL;
+    g_assert_cmpint(g_mkdir(trial, 0700), ==, 0);
+    fd = open(trial_lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
+    g_assert_false(run(world, TRUE, FALSE, FALSE, &tried, &error));
+    eb_test_assert_error(error, EB_ERROR_BUSY, "provision.sessions-run", "the try abc runs: end it first (Ctrl-C");
+    g_clear_error(&error);
+    close(fd);
+    g_assert_cmpint(g_unlink(trial_lock), ==, 0);
+    g_assert_cmpint(g_rmdir(trial), ==, 0);
     g_assert_true(run(world, TRUE, FALSE, FALSE, &undone, &error));
     g_assert_no_error(error);
     after = setup_world_list_host(world);
