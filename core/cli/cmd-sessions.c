@@ -51,13 +51,15 @@ list(EbCli *cli, EbConfig *config)
     if (account == NULL || !eb_account_become(account, &error))
         return eb_cli_fail(cli, "sessions list", error);
     g_auto(GStrv) roots = eb_try_roots(state_dir);
+    /* A list that is not whole is no success: "no sessions" would be believed. */
+    int code = EB_EXIT_OK;
     for (char **at = roots; *at != NULL; at++)
-        eb_try_store_list(cli, *at, client == NULL ? NULL : "try", sessions);
+        code = MAX(code, eb_try_store_list(cli, *at, client == NULL ? NULL : "try", sessions));
     if (client == NULL)
-        eb_try_store_list(cli, state_dir, NULL, sessions);
+        code = MAX(code, eb_try_store_list(cli, state_dir, NULL, sessions));
     if (eb_cli_get_json(cli)) {
         eb_cli_print_json(cli, g_steal_pointer(&root));
-        return EB_EXIT_OK;
+        return code;
     }
     for (guint i = 0; i < json_array_get_length(sessions); i++) {
         JsonObject *row = eb_json_array_object(sessions, i);
@@ -65,7 +67,7 @@ list(EbCli *cli, EbConfig *config)
                      text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"),
                      eb_json_get_bool(row, "pinned", FALSE) ? " pinned" : "");
     }
-    return EB_EXIT_OK;
+    return code;
 }
 
 static JsonNode *

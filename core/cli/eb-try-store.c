@@ -49,15 +49,15 @@ close_store(EbStore *store)
     g_object_unref(store);
 }
 
-void
+int
 eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *sessions)
 {
     g_autoptr(GError) error = NULL;
     EbStore *store = open_store(cli, root, &error);
     g_autoptr(GPtrArray) records = store != NULL ? load(cli, store, &error) : NULL;
 
-    if (error != NULL)
-        eb_cli_fail(cli, root, error);
+    const int code = error != NULL ? eb_cli_fail(cli, root, error) : EB_EXIT_OK;
+
     for (guint i = 0; records != NULL && i < records->len; i++) {
         JsonObject *object = eb_session_record_to_json(records->pdata[i]);
         if (origin != NULL)
@@ -65,6 +65,7 @@ eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *s
         json_array_add_object_element(sessions, object);
     }
     close_store(store);
+    return code;
 }
 
 static JsonNode *

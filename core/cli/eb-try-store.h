@@ -14,8 +14,10 @@ G_BEGIN_DECLS
  * eb_try_store_list: adds the root's sessions as objects of `sessions list --json`. A root without a database, or with
  * one that cannot be read, is told on stderr and passed over.
  * @origin: (nullable): value of the member "origin"
+ *
+ * Returns: EB_EXIT_OK, or what a command that did not list everything exits with
  */
-void eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *sessions);
+int eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *sessions);
 
 /** eb_try_store_do: (transfer full) (nullable): @verb "show", "logs", "stop", "pin", "unpin" or "remove" of session @id in @root. */
 JsonNode *eb_try_store_do(EbCli *cli, const char *root, const char *verb, const char *id, GError **error);

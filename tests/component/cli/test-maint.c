@@ -176,6 +176,10 @@ test_bad_databases(void)
         g_assert_cmpint(gc.code, ==, 2);
         g_assert_nonnull(strstr(gc.err, bad[i].said));
         g_assert_nonnull(strstr(gc.err, path));
+        g_auto(EbTestRun) unread = run(&host, "sessions list --json");
+        g_assert_cmpint(unread.code, ==, 2);
+        g_assert_cmpstr(unread.out, ==, "{\"sessions\":[]}\n");
+        g_assert_nonnull(strstr(unread.err, bad[i].said));
         g_auto(EbTestRun) plain = run(&host, "maint restore %s", file);
         g_assert_cmpint(plain.code, ==, 2);
         g_auto(EbTestRun) restore = run(&host, "maint restore %s --replace", file);
