@@ -53,10 +53,14 @@ list(EbCli *cli, EbConfig *config)
     g_auto(GStrv) roots = eb_try_roots(state_dir);
     /* A list that is not whole is no success: "no sessions" would be believed. */
     int code = EB_EXIT_OK;
-    for (char **at = roots; *at != NULL; at++)
-        code = MAX(code, eb_try_store_list(cli, *at, client == NULL ? NULL : "try", sessions));
-    if (client == NULL)
-        code = MAX(code, eb_try_store_list(cli, state_dir, NULL, sessions));
+    for (char **at = roots; *at != NULL; at++) {
+        const int one = eb_try_store_list(cli, *at, client == NULL ? NULL : "try", sessions);
+        code = one > code ? one : code;
+    }
+    if (client == NULL) {
+        const int one = eb_try_store_list(cli, state_dir, NULL, sessions);
+        code = one > code ? one : code;
+    }
     if (eb_cli_get_json(cli)) {
         eb_cli_print_json(cli, g_steal_pointer(&root));
         return code;

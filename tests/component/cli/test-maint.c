@@ -186,7 +186,9 @@ test_bad_databases(void)
         g_assert_cmpstr(restore.err, ==, "");
         g_assert_cmpint(restore.code, ==, 0);
         g_auto(EbTestRun) list = run(&host, "sessions list");
-        g_assert_nonnull(strstr(list.out, "aaaaaaaaaaaa"));
+        const char *row = strstr(list.out, "aaaaaaaaaaaa");
+        g_assert_nonnull(row);
+        g_assert_null(strstr(row + 1, "aaaaaaaaaaaa"));
     }
     /* gone, with a session's directory still there */
     g_autofree char *session = g_build_filename(host.state, "sessions", "aaaaaaaaaaaa", NULL);
