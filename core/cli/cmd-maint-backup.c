@@ -13,6 +13,7 @@
 #include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-manager.h"
+#include "core/state/eb-archive.h"
 #include "core/state/eb-backup.h"
 #include "core/state/eb-restore.h"
 
@@ -193,6 +194,28 @@ report_backup(EbCli *cli, const char *file, const char *said, GError **error)
     return EB_EXIT_OK;
 }
 
+/* An older backup may be replaced, an empty file too; whatever else has that name was not meant. */
+static gboolean
+check_replaceable(const char *file, GError **error)
+{
+    char head[sizeof EB_ARCHIVE_MARKER] = "";
+    struct stat info;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    gboolean ours = fd < 0 && errno == ENOENT;
+
+    if (fd >= 0) {
+        ours = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+               (info.st_size == 0 || (read(fd, head, sizeof head) == (gssize)sizeof head &&
+                                      memcmp(head, EB_ARCHIVE_MARKER, sizeof head) == 0));
+        close(fd);
+    }
+    if (!ours && (fd >= 0 || errno == ELOOP))
+        eb_set_error(error, EB_ERROR_CONFIG, "backup.file", "%s is there and no backup: name another file", file);
+    else if (!ours)
+        eb_set_error(error, EB_ERROR_CONFIG, "backup.file", "%s: %s", file, g_strerror(errno));
+    return ours;
+}
+
 /* Written beside its place and renamed, so that a file of that name is always whole. */
 static int
 backup_to_file(EbCli *cli, const char *file)
@@ -200,6 +223,9 @@ backup_to_file(EbCli *cli, const char *file)
     g_autoptr(GError) error = NULL;
     g_autofree char *temp = g_strconcat(file, ".XXXXXX", NULL);
     g_autofree char *said = NULL;
+
+    if (!check_replaceable(file, &error))
+        return eb_cli_fail(cli, "maint backup", error);
     int fd = g_mkstemp_full(temp, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
     int copy = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
 

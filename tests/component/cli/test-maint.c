@@ -130,17 +130,30 @@ test_backup_fails(void)
     Host host = make_host();
     give(host.state);
     g_autofree char *file = g_build_filename(host.dir, "backup.tar", NULL);
-    eb_test_write_file(file, "the last one");
+    static const char LAST[] = "errand-box-backup\0 the last one";
+    g_assert_true(g_file_set_contents(file, LAST, sizeof LAST, NULL));
     g_auto(EbTestRun) nothing = run(&host, "maint backup %s", file);
     g_assert_cmpint(nothing.code, ==, 2);
     g_assert_nonnull(strstr(nothing.err, "nothing to back up yet"));
     g_autofree char *content = NULL;
-    g_assert_true(g_file_get_contents(file, &content, NULL, NULL));
-    g_assert_cmpstr(content, ==, "the last one");
+    gsize length = 0;
+    g_assert_true(g_file_get_contents(file, &content, &length, NULL));
+    g_assert_cmpmem(content, length, LAST, sizeof LAST);
     g_autoptr(GDir) dir = g_dir_open(host.dir, 0, NULL);
     const char *name;
     while ((name = g_dir_read_name(dir)) != NULL)
         g_assert_false(g_str_has_prefix(name, "backup.tar."));
+    /* What is no backup was not meant: a slip would cost a configuration, or /dev/null. */
+    g_autofree char *other = g_build_filename(host.dir, "other.toml", NULL);
+    g_autofree char *pipe = g_build_filename(host.dir, "pipe", NULL);
+    eb_test_write_file(other, "# mine, and longer than a marker\n");
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    g_auto(EbTestRun) foreign = run(&host, "maint backup %s", other);
+    g_assert_cmpint(foreign.code, ==, 2);
+    g_assert_nonnull(strstr(foreign.err, "is there and no backup: name another file"));
+    g_auto(EbTestRun) special = run(&host, "maint backup %s", pipe);
+    g_assert_cmpint(special.code, ==, 2);
+    g_assert_nonnull(strstr(special.err, "is there and no backup"));
     g_auto(EbTestRun) elsewhere = run(&host, "maint backup %s/no/such/dir/backup.tar", host.dir);
     g_assert_cmpint(elsewhere.code, ==, 2);
     g_auto(EbTestRun) directory = run(&host, "maint restore %s", host.dir);
