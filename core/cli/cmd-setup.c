@@ -214,8 +214,12 @@ eb_cmd_setup(EbCli *cli, int argc, char **argv)
         return eb_cli_fail(cli, "setup", error);
     setup = eb_setup_new(&options);
     eb_setup_set_progress(setup, on_progress, &screen);
-    if (eb_cli_args_flag(args, "stop-daemons"))
-        return eb_setup_stop_daemons(setup, &error) ? EB_EXIT_OK : eb_cli_fail(cli, "stopping the daemons", error);
+    if (eb_cli_args_flag(args, "stop-daemons")) {
+        ok = eb_setup_stop_daemons(setup, &error);
+        if (eb_cli_get_json(cli))
+            eb_cli_print_json(cli, eb_setup_to_json(setup));
+        return ok ? EB_EXIT_OK : eb_cli_fail(cli, "stopping the daemons", error);
+    }
     ok = eb_cli_args_flag(args, "undo") ? eb_setup_undo(setup, &error) : eb_setup_run(setup, &error);
     if (eb_cli_get_json(cli))
         eb_cli_print_json(cli, eb_setup_to_json(setup));
