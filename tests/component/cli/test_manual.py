@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = os.environ["EB_TEST_BUILD_ROOT"]
@@ -97,7 +98,10 @@ class Completion(unittest.TestCase):
 
     def test_fish(self):
         need(self, "fish")
-        home = {**os.environ, "HOME": os.path.join(BUILD, "meson-private"), "XDG_DATA_HOME": "/nonexistent"}
+        home = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+        place = tempfile.TemporaryDirectory()  # it keeps a history and more
+        self.addCleanup(place.cleanup)
+        home["HOME"] = place.name
         source = f"source {os.path.join(DATA, 'errand-box.fish')}; complete -C "
         found = run(["fish", "--no-config", "-c", source + "'errand-box docto'"], env=home)
         self.assertEqual(found.stdout.split("\t")[0], "doctor", found.stderr)
