@@ -32,7 +32,7 @@ class Selftest(unittest.TestCase):
     def test_killed_at_every_step(self):
         command = [EB, "--config", self.world.config, "--json", "maint", "selftest", "--kills", str(KILLS), "--jobs", str(JOBS)]
         result = subprocess.run(command, env=self.world.env, text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                                timeout=900, check=False)
+                                timeout=2400, check=False)
         self.assertIn(result.returncode, (0, 1), result.stderr)
         report = json.loads(result.stdout)
         harness.log(f"{report['kills']} kills {report['groups']} in {report['ms'] / 1000:.0f} s, seed {report['seed']}; "
