@@ -14,6 +14,10 @@
 #define STOP_DEADLINE_MS 30000
 #define STRAYS_MS 300
 #define PROGRESS_EVERY 10
+/* A guest whose maker was killed while the daemon made it appears when it is made: so often in a row there must be none. */
+#define QUIET_LOOKS 5
+#define QUIET_EVERY_MS 2000
+#define MAX_LOOKS 60
 
 typedef struct {
     EbSelftestRun run;
@@ -26,10 +30,13 @@ typedef struct {
     GSource *timer; /* looks for processes of dead services */
     GPtrArray *homes;
     GPtrArray *doomed; /* (element-type utf8): guests that are still there in the end */
+    guint looks;       /* for such guests */
+    guint quiet;       /* looks in a row without one */
     gint64 begun_us;
 } Selftest;
 
 static void next_doomed(GTask *task);
+static gboolean look_again(gpointer data);
 static void start_workers(GTask *task);
 
 void
@@ -339,12 +346,30 @@ on_doomed_gone(GObject *source, GAsyncResult *result, gpointer user_data)
     next_doomed(task);
 }
 
+/* A run to its end leaves nothing behind; one that was killed, interrupted or refused may still be sent guests. */
+static gboolean
+may_get_more(Selftest *self)
+{
+    gboolean broken_off = self->dead != NULL
+                              ? self->dead->len > 0
+                              : self->run.refusal != NULL || g_cancellable_is_cancelled(self->run.cancellable);
+
+    return broken_off && self->homes->len > 0 && self->quiet < QUIET_LOOKS && self->looks < MAX_LOOKS;
+}
+
 static void
 next_doomed(GTask *task)
 {
     Selftest *self = g_task_get_task_data(task);
 
+    if (self->doomed->len == 0 && may_get_more(self)) {
+        self->timer = g_timeout_source_new(QUIET_EVERY_MS);
+        g_source_set_callback(self->timer, look_again, task, NULL);
+        g_source_attach(self->timer, NULL);
+        return;
+    }
     if (self->doomed->len == 0) {
+        self->looks = self->quiet = 0;
         (self->dead != NULL ? end_dead : conclude)(task);
         return;
     }
@@ -369,7 +394,20 @@ on_last_list(GObject *source, GAsyncResult *result, gpointer user_data)
         if (home != NULL && g_ptr_array_find_with_equal_func(self->homes, home, g_str_equal, NULL))
             g_ptr_array_add(self->doomed, g_strdup(info->name));
     }
+    self->looks++;
+    self->quiet = self->doomed->len == 0 ? self->quiet + 1 : 0;
     next_doomed(task);
+}
+
+static gboolean
+look_again(gpointer data)
+{
+    GTask *task = data;
+    Selftest *self = g_task_get_task_data(task);
+
+    eb_clear_source(&self->timer);
+    eb_container_backend_list_async(self->run.options.backend, NULL, LIST_DEADLINE_MS, NULL, on_last_list, task);
+    return G_SOURCE_REMOVE;
 }
 
 static gboolean
