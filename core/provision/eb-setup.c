@@ -255,8 +255,14 @@ run_step(EbSetup *self, const EbSetupStep *step, EbFindings *findings, EbSetupRe
 int
 eb_setup_take_lock(EbSetup *self, GError **error)
 {
-    int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd;
 
+    /* A container without an init has an empty /run. */
+    if (mkdir("/run/lock", 0755) < 0 && errno != EEXIST) {
+        eb_set_error(error, EB_ERROR_FAILED, "provision.lock", "/run/lock: %s", g_strerror(errno));
+        return -1;
+    }
+    fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         eb_set_error(error, EB_ERROR_FAILED, "provision.lock", "%s: %s", LOCK_FILE, g_strerror(errno));
         return -1;

@@ -62,13 +62,14 @@ class Service(unittest.TestCase):
 
     def test_service_killed_leaves_what_the_next_one_sweeps(self):
         process = self.serve()
+
+        def kill_service(run, event):  # in its turn: what was not given to an agent yet, the next service would give it
+            if event["event"] == "tool":
+                process.kill()
+
         run = Try(self.world, "@mock shell sleep 60", "--service", "--agent", "claude-agent-acp", "--project", "killed",
-                  answer=allow)
-        self.assertTrue(harness.wait_until(lambda: self.world.instances(), 60))
-        time.sleep(2)
-        process.kill()
-        process.wait()
-        run.wait()
+                  answer=allow, before_event=kill_service).wait()
+        process.wait(20)
         self.assertNotEqual(run.code, 0)
         process = self.serve()
         self.assertTrue(harness.wait_until(lambda: not self.world.instances(), 60), self.world.instances())
