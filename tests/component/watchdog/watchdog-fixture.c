@@ -319,6 +319,13 @@ wd_tear_down(WdFixture *self, gconstpointer data)
         g_subprocess_wait(self->service, NULL, NULL);
         g_clear_object(&self->service);
     }
+    /* A call that never returned holds the backend, which holds the call. */
+    for (guint i = 0; i < self->backend->kept->len; i++) {
+        GTask *call = self->backend->kept->pdata[i];
+        if (!g_task_get_completed(call))
+            g_task_return_error(call, eb_error_new(EB_ERROR_CANCELLED, "test.end", "the test ends"));
+    }
+    g_ptr_array_set_size(self->backend->kept, 0);
     /* What is under way comes back to nobody. */
     eb_test_run_for(300);
     g_assert_false(g_file_test(self->shown, G_FILE_TEST_IS_REGULAR));
