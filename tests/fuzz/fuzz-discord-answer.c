@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (colon == NULL)
             continue;
         *colon = '\0';
-        if (*lines[i] == '\0' || strpbrk(lines[i], " \t\r\n:") != NULL || strchr(colon + 1, '\r') != NULL)
+        if (*lines[i] == '\0' || strpbrk(lines[i], " \t\r\n:") != NULL || strpbrk(colon + 1, "\r\n") != NULL)
             continue; /* no HTTP parser hands these out */
         soup_message_headers_append(headers, lines[i], colon + 2);
     }
