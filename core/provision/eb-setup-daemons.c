@@ -73,6 +73,20 @@ record_daemon(EbSetup *self, const EbSetupStep *step, const char *unit, GError *
     return eb_setup_record(self, step, "daemon", step->id, NULL, made, error);
 }
 
+/* A private daemon's directory: whichever daemon is started first has its log there. */
+static gboolean
+place_daemon_dir(EbSetup *self, const EbSetupStep *step, GError **error)
+{
+    if (g_file_test(self->daemon_dir, G_FILE_TEST_EXISTS))
+        return TRUE;
+    if (!eb_setup_record(self, step, "daemon-dir", self->daemon_dir, NULL, NULL, error))
+        return FALSE;
+    if (g_mkdir_with_parents(self->daemon_dir, 0711) == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_FAILED, "provision.daemon", "%s: %s", self->daemon_dir, g_strerror(errno));
+    return FALSE;
+}
+
 static gboolean
 start_daemon(EbSetup *self, const EbSetupStep *step, const char *const *argv, const char *pid_path, GError **error)
 {
@@ -86,6 +100,8 @@ start_daemon(EbSetup *self, const EbSetupStep *step, const char *const *argv, co
                          .log_file = log,
                          .pid_file = pid_path};
 
+    if (self->private && !place_daemon_dir(self, step, error))
+        return FALSE;
     if ((!self->private || !g_str_has_prefix(directory, self->daemon_dir)) &&
         !eb_setup_place_directory(self, step, directory, error))
         return FALSE;
@@ -455,13 +471,9 @@ start_process(EbSetup *self, const char *pid_path, GError **error)
     g_autofree char *log_dir = g_path_get_dirname(log);
     const char *argv[] = {DAEMON, "--group", "incus-admin", "--logfile", log, NULL};
 
-    if (self->private && !g_file_test(self->daemon_dir, G_FILE_TEST_EXISTS) &&
-        !eb_setup_record(self, &eb_setup_step_daemon, "daemon-dir", self->daemon_dir, NULL, NULL, error))
+    if (self->private ? !place_daemon_dir(self, &eb_setup_step_daemon, error)
+                      : !eb_setup_place_directory(self, &eb_setup_step_daemon, log_dir, error))
         return FALSE;
-    if (g_mkdir_with_parents(log_dir, 0755) < 0 || g_mkdir_with_parents(self->daemon_dir, 0711) < 0) {
-        eb_set_error(error, EB_ERROR_FAILED, "provision.daemon", "%s: %s", self->daemon_dir, g_strerror(errno));
-        return FALSE;
-    }
     eb_setup_say(self, "starting incusd");
     return start_daemon(self, &eb_setup_step_daemon, argv, pid_path, error);
 }
