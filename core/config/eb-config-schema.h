@@ -55,6 +55,9 @@ gboolean eb_config_text_is_secret(const char *text);
  */
 char *eb_config_bot_of_token(const char *token);
 
+/** eb_config_append_quoted: @text as a basic string of TOML 1.0, quotes included. */
+void eb_config_append_quoted(GString *out, const char *text);
+
 /* Text checks used by the table (core/config/eb-config-text.c). */
 char *eb_config_check_account(const char *text);
 char *eb_config_check_name(const char *text);

@@ -20,23 +20,6 @@ shown_text(const char *key, const char *text)
 }
 
 static void
-append_quoted(GString *out, const char *text)
-{
-    g_string_append_c(out, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            g_string_append_printf(out, "\\%c", *c);
-        else if (*c == '\n')
-            g_string_append(out, "\\n");
-        else if (g_ascii_iscntrl(*c))
-            g_string_append_printf(out, "\\u%04X", (guint)*c);
-        else
-            g_string_append_c(out, *c);
-    }
-    g_string_append_c(out, '"');
-}
-
-static void
 append_key(GString *out, const char *key)
 {
     gsize length = strlen(key);
@@ -44,7 +27,7 @@ append_key(GString *out, const char *key)
     if (length > 0 && strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == length)
         g_string_append(out, key);
     else
-        append_quoted(out, key);
+        eb_config_append_quoted(out, key);
 }
 
 static void
@@ -55,7 +38,7 @@ append_value(GString *out, const char *key, GVariant *value)
 
     if (g_variant_is_of_type(value, G_VARIANT_TYPE_STRING)) {
         g_autofree char *text = shown_text(key, g_variant_get_string(value, NULL));
-        append_quoted(out, text);
+        eb_config_append_quoted(out, text);
     } else if (g_variant_is_container(value)) {
         guint n = 0;
         g_string_append_c(out, '[');

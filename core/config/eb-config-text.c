@@ -205,3 +205,20 @@ eb_config_text_is_secret(const char *text)
             return TRUE;
     return bot != NULL;
 }
+
+void
+eb_config_append_quoted(GString *out, const char *text)
+{
+    g_string_append_c(out, '"');
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            g_string_append_printf(out, "\\%c", *c);
+        else if (*c == '\n')
+            g_string_append(out, "\\n");
+        else if (g_ascii_iscntrl(*c))
+            g_string_append_printf(out, "\\u%04X", (guint)*c);
+        else
+            g_string_append_c(out, *c);
+    }
+    g_string_append_c(out, '"');
+}

@@ -4,6 +4,7 @@
 #include "core/config/eb-pin-digest.h"
 #include "core/provision/eb-debian.h"
 #include "core/provision/eb-machine.h"
+#include "core/provision/eb-pin-progress.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -11,17 +12,9 @@
 typedef struct {
     char *tree;
     char *cache_dir;
-    char *name;             /* (nullable) */
-    EbPinProgress progress; /* (nullable) */
-    gpointer progress_data;
-    GMainContext *context; /* where progress is called */
+    char *name; /* (nullable) */
+    EbPinProgressRelay relay;
 } Job;
-
-typedef struct {
-    EbPinProgress progress;
-    gpointer progress_data;
-    char *what;
-} Report;
 
 static void
 job_free(gpointer data)
@@ -31,7 +24,7 @@ job_free(gpointer data)
     g_free(job->tree);
     g_free(job->cache_dir);
     g_free(job->name);
-    g_main_context_unref(job->context);
+    eb_pin_progress_relay_clear(&job->relay);
     g_free(job);
 }
 
@@ -213,34 +206,6 @@ verify_thread(GTask *task, gpointer source, gpointer task_data, GCancellable *ca
     g_task_return_pointer(task, g_steal_pointer(&outcomes), (GDestroyNotify)g_ptr_array_unref);
 }
 
-static gboolean
-deliver(gpointer data)
-{
-    Report *report = data;
-    report->progress(report->what, report->progress_data);
-    return G_SOURCE_REMOVE;
-}
-
-static void
-report_free(gpointer data)
-{
-    Report *report = data;
-    g_free(report->what);
-    g_free(report);
-}
-
-static void
-on_progress(const char *what, gpointer user_data)
-{
-    Job *job = user_data;
-    Report *report = g_new0(Report, 1);
-
-    report->progress = job->progress;
-    report->progress_data = job->progress_data;
-    report->what = g_strdup(what);
-    g_main_context_invoke_full(job->context, G_PRIORITY_DEFAULT, deliver, report, report_free);
-}
-
 static void
 fetch_one(EbPinFetch *fetch, const EbPin *pin, EbPinOutcome *outcome)
 {
@@ -274,8 +239,7 @@ fetch_thread(GTask *task, gpointer source, gpointer task_data, GCancellable *can
         return;
     }
     g_autoptr(EbPinFetch) fetch = eb_pin_fetch_new(cache, job->tree, &EB_HTTP_LIMITS_FILE, cancellable);
-    if (job->progress != NULL)
-        eb_pin_fetch_set_progress(fetch, on_progress, job);
+    eb_pin_fetch_set_progress(fetch, eb_pin_progress_relay_tell, &job->relay);
     GPtrArray *all = eb_pins_get_all(pins);
     for (guint i = 0; i < all->len; i++) {
         const EbPin *pin = g_ptr_array_index(all, i);
@@ -291,13 +255,13 @@ fetch_thread(GTask *task, gpointer source, gpointer task_data, GCancellable *can
 }
 
 static Job *
-job_new(const char *tree, const char *cache_dir)
+job_new(const char *tree, const char *cache_dir, EbPinProgress progress, gpointer progress_data)
 {
     Job *job = g_new0(Job, 1);
 
     job->tree = g_strdup(tree);
     job->cache_dir = g_strdup(cache_dir);
-    job->context = g_main_context_ref_thread_default();
+    eb_pin_progress_relay_init(&job->relay, progress, progress_data);
     return job;
 }
 
@@ -308,7 +272,7 @@ eb_pin_verify_async(const char *tree, const char *cache_dir, GCancellable *cance
     g_autoptr(GTask) task = g_task_new(NULL, cancellable, callback, user_data);
 
     g_task_set_source_tag(task, eb_pin_job_finish);
-    g_task_set_task_data(task, job_new(tree, cache_dir), job_free);
+    g_task_set_task_data(task, job_new(tree, cache_dir, NULL, NULL), job_free);
     g_task_run_in_thread(task, verify_thread);
 }
 
@@ -317,11 +281,9 @@ eb_pin_fetch_async(const char *tree, const char *cache_dir, const char *name, Eb
                    gpointer progress_data, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
     g_autoptr(GTask) task = g_task_new(NULL, cancellable, callback, user_data);
-    Job *job = job_new(tree, cache_dir);
+    Job *job = job_new(tree, cache_dir, progress, progress_data);
 
     job->name = g_strdup(name);
-    job->progress = progress;
-    job->progress_data = progress_data;
     g_task_set_source_tag(task, eb_pin_job_finish);
     g_task_set_task_data(task, job, job_free);
     g_task_run_in_thread(task, fetch_thread);

@@ -4,6 +4,7 @@
 #include "core/config/eb-pin-edit.h"
 #include "core/provision/eb-debian.h"
 #include "core/provision/eb-npm-lock.h"
+#include "core/provision/eb-pin-progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,7 @@ typedef struct {
     char *tree;
     char *cache_dir;
     gboolean plan_only;
-    EbPinProgress progress; /* (nullable) */
-    gpointer progress_data;
-    GMainContext *context;
+    EbPinProgressRelay relay;
     GCancellable *cancellable; /* (owned) (nullable) */
 
     char *real_tree; /* where the files are that the tree's are links to */
@@ -38,12 +37,6 @@ typedef struct {
     EbPinFetch *fetch;
     GPtrArray *pending; /* (element-type Pending) */
 } Update;
-
-typedef struct {
-    EbPinProgress progress;
-    gpointer progress_data;
-    char *what;
-} Report;
 
 static void
 pending_free(gpointer data)
@@ -65,42 +58,12 @@ update_free(gpointer data)
     g_clear_pointer(&self->pins, eb_pins_free);
     g_clear_pointer(&self->pending, g_ptr_array_unref);
     g_clear_object(&self->cancellable);
-    g_main_context_unref(self->context);
+    eb_pin_progress_relay_clear(&self->relay);
     g_free(self->text);
     g_free(self->real_tree);
     g_free(self->tree);
     g_free(self->cache_dir);
     g_free(self);
-}
-
-static gboolean
-deliver(gpointer data)
-{
-    Report *report = data;
-    report->progress(report->what, report->progress_data);
-    return G_SOURCE_REMOVE;
-}
-
-static void
-report_free(gpointer data)
-{
-    Report *report = data;
-    g_free(report->what);
-    g_free(report);
-}
-
-static void
-tell(const char *what, gpointer user_data)
-{
-    Update *self = user_data;
-
-    if (self->progress == NULL)
-        return;
-    Report *report = g_new0(Report, 1);
-    report->progress = self->progress;
-    report->progress_data = self->progress_data;
-    report->what = g_strdup(what);
-    g_main_context_invoke_full(self->context, G_PRIORITY_DEFAULT, deliver, report, report_free);
 }
 
 /* Replaces one value in a text that is not yet the update's. */
@@ -263,7 +226,7 @@ look_at(Update *self, const EbPin *pin)
     change->name = g_strdup(pin->name);
     change->old_version = g_strdup(pin->version);
     change->old_digest = g_strdup(pin->digest);
-    tell(pin->name, self);
+    eb_pin_progress_relay_tell(pin->name, &self->relay);
     if (pin->kind == EB_PIN_NPM)
         done = update_npm(self, pin, change, &change->error);
     else if (pin->kind == EB_PIN_DEB)
@@ -406,7 +369,7 @@ update_thread(GTask *task, gpointer source, gpointer task_data, GCancellable *ca
         g_task_return_error(task, error);
         return;
     }
-    eb_pin_fetch_set_progress(self->fetch, tell, self);
+    eb_pin_fetch_set_progress(self->fetch, eb_pin_progress_relay_tell, &self->relay);
     int lock = self->plan_only ? -1 : lock_tree(self, &error);
     if (error == NULL)
         run(self, changes, &error);
@@ -428,9 +391,7 @@ eb_pin_update_async(const char *tree, const char *cache_dir, gboolean plan_only,
     self->tree = g_strdup(tree);
     self->cache_dir = g_strdup(cache_dir);
     self->plan_only = plan_only;
-    self->progress = progress;
-    self->progress_data = progress_data;
-    self->context = g_main_context_ref_thread_default();
+    eb_pin_progress_relay_init(&self->relay, progress, progress_data);
     self->cancellable = cancellable != NULL ? g_object_ref(cancellable) : NULL;
     g_task_set_source_tag(task, eb_pin_update_async);
     g_task_set_task_data(task, self, update_free);

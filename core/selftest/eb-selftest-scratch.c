@@ -2,6 +2,7 @@
 #include "core/selftest/eb-selftest-scratch.h"
 
 #include "core/base/eb-tree-remove.h"
+#include "core/config/eb-config-schema.h"
 #include "core/selftest/eb-selftest-look.h"
 #include "core/session/eb-dead-roots.h"
 #include "core/session/eb-dir-lock.h"
@@ -26,27 +27,10 @@ struct _EbSelftestScratch {
 /* --- the configuration --- */
 
 static void
-append_text(GString *out, const char *text)
-{
-    g_string_append_c(out, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            g_string_append_printf(out, "\\%c", *c);
-        else if (*c == '\n')
-            g_string_append(out, "\\n");
-        else if (g_ascii_iscntrl(*c))
-            g_string_append_printf(out, "\\u%04X", (guint)*c);
-        else
-            g_string_append_c(out, *c);
-    }
-    g_string_append_c(out, '"');
-}
-
-static void
 append_value(GString *out, GVariant *value)
 {
     if (g_variant_is_of_type(value, G_VARIANT_TYPE_STRING)) {
-        append_text(out, g_variant_get_string(value, NULL));
+        eb_config_append_quoted(out, g_variant_get_string(value, NULL));
     } else if (g_variant_is_container(value)) {
         g_string_append_c(out, '[');
         for (gsize i = 0; i < g_variant_n_children(value); i++) {
@@ -65,7 +49,7 @@ static void
 append_pair(GString *out, const char *key, const char *text)
 {
     g_string_append_printf(out, "%s = ", key);
-    append_text(out, text);
+    eb_config_append_quoted(out, text);
     g_string_append_c(out, '\n');
 }
 
@@ -120,7 +104,7 @@ eb_selftest_config_text(const EbSelftestOptions *options, const char *root, cons
                          "command = [\"python3\", \"-I\", \"-S\", \"" EB_GUEST_HOME "/" AGENT_FILE "\"]\n"
                          "min_memory = \"1GiB\"\nmin_pids = 64\nstart_timeout = \"30s\"\neof = \"1s\"\nterm = \"1s\"\n"
                          "\n[[agent.selftest.file]]\npath = \"" AGENT_FILE "\"\ncontent = ");
-    append_text(out, agent);
+    eb_config_append_quoted(out, agent);
     g_string_append_c(out, '\n');
     return g_string_free(out, FALSE);
 }
