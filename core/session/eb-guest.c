@@ -47,6 +47,7 @@ eb_guest_unref(EbGuest *self)
     g_clear_object(&self->client);
     g_clear_object(&self->exec);
     g_clear_object(&self->broker);
+    g_clear_pointer(&self->rules, eb_broker_rules_free);
     g_clear_pointer(&self->dirs, eb_session_dirs_free);
     g_clear_pointer(&self->profile, eb_agent_profile_unref);
     eb_secret_unref(self->nonce);

@@ -21,6 +21,7 @@ typedef struct {
     const char *origin; /* "cold" or "pool" */
     EbSessionDirs *dirs;
     GObject *broker;
+    EbBrokerRules *rules; /* (nullable): what the broker goes by; see eb-guest-rules.h */
     EbExec *exec;
     EbAcpClient *client;
     EbSecret *nonce;

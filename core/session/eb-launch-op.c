@@ -364,9 +364,8 @@ do_broker(EbLaunchOp *op)
     EbGuest *guest = op->guest;
     guest->nonce = eb_secret_new_random("nonce", NONCE_BYTES);
     eb_redact_set_add(guest->secrets, guest->nonce);
-    g_autoptr(EbBrokerRules) rules =
-        eb_launch_plan_rules(op->plan, guest->parts->config, guest->id, op->key, guest->nonce);
-    guest->parts->broker->start_async(guest->parts->paths, guest->dirs->run, rules, BROKER_DEADLINE_MS,
+    guest->rules = eb_launch_plan_rules(op->plan, guest->parts->config, guest->id, op->key, guest->nonce);
+    guest->parts->broker->start_async(guest->parts->paths, guest->dirs->run, guest->rules, BROKER_DEADLINE_MS,
                                       cancellable_of(op), on_broker, op);
 }
 

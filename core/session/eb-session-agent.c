@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session's agent does and asks, and what goes wrong with it. */
 #define G_LOG_DOMAIN "eb-session"
+#include "core/session/eb-guest-rules.h"
 #include "core/session/eb-session-private.h"
 
 #include <string.h>
@@ -175,4 +176,12 @@ eb_session_detach_agent(EbSession *self)
     if (self->guest != NULL && self->guest->broker != NULL)
         g_signal_handlers_disconnect_by_data(self->guest->broker, self);
     g_clear_object(&self->watch);
+}
+
+void
+eb_session_keys_changed(EbSession *self, const char *name)
+{
+    g_return_if_fail(EB_IS_SESSION(self));
+    if (self->guest != NULL && !self->ending)
+        eb_guest_refresh_keys(self->guest, name);
 }

@@ -269,6 +269,12 @@ on_prepared(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
+on_credential_changed(EbCredentials *credentials, const char *name, gpointer user_data)
+{
+    eb_session_manager_keys_changed(user_data, name);
+}
+
+static void
 open_with(EbSessionParts *parts, const char *state_root, gboolean upkeep, GCancellable *cancellable,
           GAsyncReadyCallback callback, gpointer user_data)
 {
@@ -290,6 +296,11 @@ open_with(EbSessionParts *parts, const char *state_root, gboolean upkeep, GCance
     opening->manager = g_object_new(EB_TYPE_SESSION_MANAGER, NULL);
     opening->manager->parts = eb_session_parts_ref(parts);
     opening->manager->upkeep = upkeep;
+    EbCredentials *credentials = parts->owner != NULL && EB_IS_PLUGIN_REGISTRY(parts->owner)
+                                     ? eb_credentials_from_registry(EB_PLUGIN_REGISTRY(parts->owner))
+                                     : NULL;
+    if (credentials != NULL)
+        g_signal_connect_object(credentials, "changed", G_CALLBACK(on_credential_changed), opening->manager, 0);
     GTask *task = g_task_new(NULL, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_session_manager_open_async);
     g_task_set_check_cancellable(task, FALSE);

@@ -463,3 +463,14 @@ eb_session_manager_init(EbSessionManager *self)
     self->told_hold = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }
+
+void
+eb_session_manager_keys_changed(EbSessionManager *self, const char *name)
+{
+    g_return_if_fail(EB_IS_SESSION_MANAGER(self));
+    GHashTableIter iter;
+    gpointer session;
+    g_hash_table_iter_init(&iter, self->sessions);
+    while (g_hash_table_iter_next(&iter, NULL, &session))
+        eb_session_keys_changed(session, name);
+}

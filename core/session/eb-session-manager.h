@@ -99,6 +99,12 @@ void eb_session_manager_gc_async(EbSessionManager *self, gboolean plan, guint64 
 GPtrArray *eb_session_manager_gc_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 
 /**
+ * eb_session_manager_keys_changed: the brokers of live sessions get the keys that are new, without a restart. The manager
+ * calls it itself when the credential stores say so. @name: (nullable): of the credential; NULL = any
+ */
+void eb_session_manager_keys_changed(EbSessionManager *self, const char *name);
+
+/**
  * eb_session_manager_open_upkeep_async: as eb_session_manager_open_async() on the state directory of a service that does
  * not run, for its upkeep alone: nothing is swept by opening or closing it, and no session starts.
  * @backend: started or not

@@ -28,8 +28,21 @@ broker_stop_finish(GObject *broker, GAsyncResult *result, GError **error)
     return eb_broker_ctl_stop_finish(EB_BROKER_CTL(broker), result, error);
 }
 
+static void
+broker_update_async(GObject *broker, const EbBrokerRules *rules, GCancellable *cancellable,
+                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_broker_ctl_update_async(EB_BROKER_CTL(broker), rules, cancellable, callback, user_data);
+}
+
+static gboolean
+broker_update_finish(GObject *broker, GAsyncResult *result, GError **error)
+{
+    return eb_broker_ctl_update_finish(EB_BROKER_CTL(broker), result, error);
+}
+
 const EbBrokerOps EB_BROKER_OPS_DEFAULT = {eb_broker_ctl_start_async, broker_start_finish, broker_stop_async,
-                                           broker_stop_finish};
+                                           broker_stop_finish,        broker_update_async, broker_update_finish};
 
 EbSessionParts *
 eb_session_parts_new(void)

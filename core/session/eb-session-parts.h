@@ -22,6 +22,9 @@ typedef struct {
     GObject *(*start_finish)(GAsyncResult *result, GError **error);
     void (*stop_async)(GObject *broker, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
     gboolean (*stop_finish)(GObject *broker, GAsyncResult *result, GError **error);
+    void (*update_async)(GObject *broker, const EbBrokerRules *rules, GCancellable *cancellable,
+                         GAsyncReadyCallback callback, gpointer user_data);
+    gboolean (*update_finish)(GObject *broker, GAsyncResult *result, GError **error);
 } EbBrokerOps;
 
 /** EbLaunchState: where a launch is; also what a step hook is told. */

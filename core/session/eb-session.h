@@ -140,6 +140,8 @@ void eb_session_prepare_removal(EbSession *self);
 void eb_session_guest_gone(EbSession *self);
 /** eb_session_flush_log: what it has not yet written of its transcript goes to the store. */
 void eb_session_flush_log(EbSession *self);
+/** eb_session_keys_changed: its broker gets the keys that are new. @name: (nullable): of the credential; NULL = any */
+void eb_session_keys_changed(EbSession *self, const char *name);
 /** eb_session_notice: says something in its thread. */
 void eb_session_notice(EbSession *self, const char *text);
 

@@ -50,7 +50,25 @@ broker_stop_finish(GObject *broker, GAsyncResult *result, GError **error)
     return g_task_propagate_boolean(G_TASK(result), error);
 }
 
-static const EbBrokerOps broker_ops = {broker_start, broker_start_finish, broker_stop, broker_stop_finish};
+static void
+broker_update(GObject *broker, const EbBrokerRules *rules, GCancellable *cancellable, GAsyncReadyCallback callback,
+              gpointer user_data)
+{
+    g_autoptr(GTask) task = g_task_new(broker, NULL, callback, user_data);
+    broker_fixture->broker_updates++;
+    g_clear_pointer(&broker_fixture->told, eb_broker_rules_free);
+    broker_fixture->told = eb_broker_rules_copy(rules);
+    g_task_return_boolean(task, TRUE);
+}
+
+static gboolean
+broker_update_finish(GObject *broker, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+static const EbBrokerOps broker_ops = {broker_start,       broker_start_finish, broker_stop,
+                                       broker_stop_finish, broker_update,       broker_update_finish};
 
 /* --- credentials and hooks --- */
 
@@ -64,7 +82,7 @@ lookup(const char *name, GTask *task, gpointer user_data)
                                                 "credential %s is nowhere (looked in env-file /nowhere)", name));
         return;
     }
-    char value[] = "sk-test-0123456789abcdef";
+    g_autofree char *value = g_strdup(self->key != NULL ? self->key : "sk-test-0123456789abcdef");
     g_task_return_pointer(owned, eb_secret_new_take(name, value, strlen(value), NULL), (GDestroyNotify)eb_secret_unref);
 }
 
@@ -249,6 +267,7 @@ eb_session_fixture_free(EbSessionFixture *self)
     g_object_unref(self->chat);
     g_clear_error(&self->turn_error);
     g_clear_error(&self->end_error);
+    g_clear_pointer(&self->told, eb_broker_rules_free);
     g_free(self->stop_reason);
     g_free(self->end_reason);
     g_free(self->dir);

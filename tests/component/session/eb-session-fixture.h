@@ -19,7 +19,10 @@ typedef struct {
     guint turns_ended, sessions_ended;
     char *stop_reason, *end_reason;
     GError *turn_error, *end_error;
-    GPtrArray *outcomes; /* (element-type utf8) "message-1 working": of every prompt, in the order told */
+    const char *key;      /* (nullable): what a lookup of a credential gives; NULL: one of the fixture's own */
+    guint broker_updates; /* new rules of a running broker, */
+    EbBrokerRules *told;  /* (nullable): and the last of them */
+    GPtrArray *outcomes;  /* (element-type utf8) "message-1 working": of every prompt, in the order told */
     /* failures to provoke */
     int fail_state; /* EbLaunchState, -1 = none */
     int kill_state; /* likewise: SIGKILL for this very process */
