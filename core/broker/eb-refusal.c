@@ -11,7 +11,7 @@ typedef struct {
     const char *token;
     guint status;
     const char *reason;
-    const char *how;
+    const char *how; /* "{host}" stands for the host without its port */
 } Wording;
 
 static const Wording WORDINGS[EB_REFUSAL_N] = {
@@ -31,15 +31,20 @@ static const Wording WORDINGS[EB_REFUSAL_N] = {
                                      "an operator can add a [provider.NAME] table to the configuration"},
     [EB_REFUSAL_NONCE] = {"nonce-refused", 401, "the key presented is not this session's",
                           "use the key that the session's environment gives; keys of other sessions do not work"},
-    [EB_REFUSAL_HOST] = {"host-not-allowed", 403, "this host is not on the session's list",
-                         "ask for it in the session's thread, or an operator adds it to [egress] allow"},
+    [EB_REFUSAL_HOST] =
+        {"host-not-allowed", 403, "this host is not on the session's list",
+         "ask in the session's thread to allow {host}, or an operator adds \"{host}\" to [egress] allow"},
     [EB_REFUSAL_PORT] = {"port-not-allowed", 403, "this port is not open to sessions",
                          "an operator can add it to [egress] ports"},
     [EB_REFUSAL_INTERNAL] = {"internal-address", 403, "this is an internal address",
                              "an operator can set [egress] allow_internal and list the address itself; a name that "
                              "resolves to an internal address is never reached"},
     [EB_REFUSAL_CLOSED] = {"egress-closed", 403, "this session reaches its model provider alone",
-                           "an operator can set [egress] mode to \"proxy\" and list hosts"},
+                           "an operator can set [egress] mode to \"proxy\" and add \"{host}\" to [egress] allow"},
+    [EB_REFUSAL_PROVIDER_HOST] = {"provider-host", 403, "this is a model provider's host, which has a route of its own",
+                                  "use the base URL and the key that the session's environment gives"},
+    [EB_REFUSAL_PROVIDER_KEY] = {"provider-key-refused", 403, "the model provider refuses errand-box's key",
+                                 "nothing in this session can mend it; an operator has been told"},
     [EB_REFUSAL_RESOLVE] = {"name-not-resolved", 502, "the host's name does not resolve", HOW_RETRY},
     [EB_REFUSAL_RESOLVE_TIMEOUT] = {"name-timeout", 504, "the host's name did not resolve in time", HOW_RETRY},
     [EB_REFUSAL_CONNECT] = {"connect-failed", 502, "the host refused the connection", HOW_RETRY},
@@ -101,7 +106,8 @@ gboolean
 eb_refusal_is_policy(EbRefusalCode code)
 {
     return code == EB_REFUSAL_HOST || code == EB_REFUSAL_PORT || code == EB_REFUSAL_INTERNAL ||
-           code == EB_REFUSAL_CLOSED || code == EB_REFUSAL_PROVIDER_UNKNOWN || code == EB_REFUSAL_NONCE;
+           code == EB_REFUSAL_CLOSED || code == EB_REFUSAL_PROVIDER_HOST || code == EB_REFUSAL_PROVIDER_UNKNOWN ||
+           code == EB_REFUSAL_NONCE;
 }
 
 const char *
@@ -144,12 +150,59 @@ eb_http_reason_phrase(guint status)
     return "Status";
 }
 
+/* (transfer full): @host as rules name it: without its port and brackets. */
+static char *
+bare_host(const char *host)
+{
+    const char *colon = strrchr(host, ':');
+
+    if (host[0] == '[')
+        return g_strndup(host + 1, strcspn(host + 1, "]"));
+    return colon != NULL ? g_strndup(host, (gsize)(colon - host)) : g_strdup(host);
+}
+
+char *
+eb_refusal_how(const EbRefusal *self)
+{
+    g_autoptr(GString) how = g_string_new(WORDINGS[self->code].how);
+    g_autofree char *host = bare_host(self->host);
+
+    g_string_replace(how, "{host}", host, 0);
+    return g_string_free(g_steal_pointer(&how), FALSE);
+}
+
+/*
+ * Of a tunnel that was refused, Python, pip, wget, Go and Java show the status line's words, and nobody the body; the words
+ * are for people, so a rule's refusal says there which host it is about. Only bytes that a status line can carry.
+ */
+static void
+append_phrase(GString *text, const EbRefusal *self)
+{
+    const Wording *wording = &WORDINGS[self->code];
+    gsize at;
+
+    if (!eb_refusal_is_policy(self->code)) {
+        g_string_append(text, eb_http_reason_phrase(wording->status));
+        return;
+    }
+    g_string_append(text, "Refused by errand-box: ");
+    at = text->len;
+    if (self->host[0] != '\0')
+        g_string_append_printf(text, "%s: ", self->host);
+    g_string_append(text, wording->reason);
+    for (; at < text->len; at++) {
+        if ((guchar)text->str[at] < ' ' || (guchar)text->str[at] > '~')
+            text->str[at] = '?';
+    }
+}
+
 static JsonNode *
 build_body(const EbRefusal *self, const Wording *wording)
 {
     g_autoptr(JsonObject) error = json_object_new();
     g_autoptr(JsonObject) body = json_object_new();
     g_autofree char *reason = NULL;
+    g_autofree char *how = eb_refusal_how(self);
     g_autofree char *message = NULL;
     JsonNode *node = json_node_new(JSON_NODE_OBJECT);
 
@@ -161,10 +214,10 @@ build_body(const EbRefusal *self, const Wording *wording)
         json_object_set_string_member(body, "host", self->host);
     else
         json_object_set_null_member(body, "host");
-    json_object_set_string_member(body, "how", wording->how);
+    json_object_set_string_member(body, "how", how);
     /* The clients of the model providers show error.message and nothing else. */
-    message = g_strdup_printf("errand-box refused%s%s: %s (%s)", self->host[0] != '\0' ? " " : "", self->host, reason,
-                              wording->how);
+    message =
+        g_strdup_printf("errand-box refused%s%s: %s (%s)", self->host[0] != '\0' ? " " : "", self->host, reason, how);
     json_object_set_string_member(error, "type", wording->token);
     json_object_set_string_member(error, "message", message);
     json_object_set_object_member(body, "error", g_steal_pointer(&error));
@@ -181,8 +234,10 @@ eb_refusal_response(const EbRefusal *self, gboolean keep_alive, gboolean head_on
     g_autofree char *body = eb_json_write(node, &length);
     GString *text = g_string_sized_new(512);
 
-    g_string_append_printf(text, "HTTP/1.1 %u %s\r\n", wording->status, eb_http_reason_phrase(wording->status));
-    g_string_append_printf(text, "Content-Type: application/json\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n", length);
+    g_string_append_printf(text, "HTTP/1.1 %u ", wording->status);
+    append_phrase(text, self);
+    g_string_append_printf(text, "\r\nContent-Type: application/json\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n",
+                           length);
     g_string_append_printf(text, "X-Errand-Box-Refused: %s\r\nCache-Control: no-store\r\n", wording->token);
     g_string_append(text, keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
     if (!head_only)

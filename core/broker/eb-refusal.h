@@ -23,6 +23,8 @@ typedef enum {
     EB_REFUSAL_PORT,
     EB_REFUSAL_INTERNAL,
     EB_REFUSAL_CLOSED,
+    EB_REFUSAL_PROVIDER_HOST, /* a model provider's own host, which has a route */
+    EB_REFUSAL_PROVIDER_KEY,  /* the provider refused the key: the operator's business */
     EB_REFUSAL_RESOLVE,
     EB_REFUSAL_RESOLVE_TIMEOUT,
     EB_REFUSAL_CONNECT,
@@ -50,8 +52,15 @@ const char *eb_refusal_token(EbRefusalCode code);
 guint eb_refusal_status(EbRefusalCode code);
 /** eb_refusal_is_policy: TRUE when a rule said no: the service is told of the host. */
 gboolean eb_refusal_is_policy(EbRefusalCode code);
-/** eb_refusal_response: (transfer full): a whole HTTP answer; @keep_alive: FALSE says that the connection closes. */
+/**
+ * eb_refusal_response: (transfer full): a whole HTTP answer; @keep_alive: FALSE says that the connection closes.
+ *
+ * The same bytes for every way in. A tunnel's client sees the status line at most, so a refusal by a rule says there what
+ * it is about; its body is JSON: code, reason, host, how, and error{type, message} for clients of model providers.
+ */
 GString *eb_refusal_response(const EbRefusal *self, gboolean keep_alive, gboolean head_only);
+/** eb_refusal_how: (transfer full): what to do about it, with the host it is about. */
+char *eb_refusal_how(const EbRefusal *self);
 /** eb_http_reason_phrase: (transfer none): text for @status; never empty. */
 const char *eb_http_reason_phrase(guint status);
 

@@ -254,6 +254,19 @@ route_own(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *route)
     eb_refusal_set(&route->refusal, EB_REFUSAL_NOT_FOUND, NULL, NULL);
 }
 
+/* A client that does not know of its base URL: allowing the host would only send the nonce there. */
+static gboolean
+is_provider_host(EbBrokerConfig *config, const EbTarget *target)
+{
+    for (guint i = 0; i < config->providers->len; i++) {
+        const EbProvider *provider = config->providers->pdata[i];
+
+        if (strcmp(provider->host.host, target->host) == 0 && provider->host.port == target->port)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 void
 eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean inner, EbRoute *route)
 {
@@ -281,6 +294,8 @@ eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean 
     }
     code = eb_refusal_from_verdict(eb_policy_judge(config->policy, &request->host, &route->rule));
     if (code != EB_REFUSAL_NONE) {
+        if (is_provider_host(config, &request->host))
+            code = EB_REFUSAL_PROVIDER_HOST;
         eb_refusal_set_target(&route->refusal, code, &request->host, NULL);
         return;
     }

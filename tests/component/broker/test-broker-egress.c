@@ -111,6 +111,49 @@ test_denied(void)
     g_assert_cmpuint(broker->n_denied, ==, 7);
 }
 
+/* Whatever way a name is asked by, what is not listed hears one text, and is not looked up. */
+static void
+test_one_wording(void)
+{
+    static const char *const ROWS[] = {
+        "CONNECT data.x.test:443 HTTP/1.1\r\nHost: data.x.test\r\n",
+        "CONNECT DATA.x.test.:80 HTTP/1.1\r\n",
+        "GET http://data.x.test/ HTTP/1.1\r\nHost: data.x.test\r\n",
+        "POST http://data.x.test:443/dns-query HTTP/1.1\r\nHost: data.x.test:443\r\nContent-Length: 0\r\n",
+        "CONNECT 192.0.2.53:53 HTTP/1.1\r\n",
+        "GET http://[2001:db8::1]:8053/ HTTP/1.1\r\nHost: [2001:db8::1]:8053\r\n",
+    };
+    g_autoptr(EbTestBroker) broker = eb_test_broker_new();
+    g_autofree char *first = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        g_autofree char *request = g_strconcat(ROWS[i], "Connection: close\r\n\r\n", NULL);
+        g_autofree char *answer = eb_test_broker_ask(broker, request);
+        const char *body = strstr(answer, "\r\n\r\n") + 4;
+        g_autoptr(JsonNode) node = eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, NULL);
+        JsonObject *object = eb_json_node_object(node);
+        const char *host = eb_json_get_string(object, "host");
+        g_autofree char *bare = g_strndup(host, (gsize)(strrchr(host, ':') - host));
+        const gsize inset = bare[0] == '[' ? 1 : 0;
+        g_autoptr(GString) text = g_string_new(answer);
+
+        /* Lengths differ with the host, and nothing else does. */
+        bare[strlen(bare) - inset] = '\0';
+        g_string_replace(text, host, "@", 0);
+        g_string_replace(text, bare + inset, "@", 0);
+        g_string_erase(text, strstr(text->str, "Content-Length: ") - text->str,
+                       (gssize)strcspn(strstr(text->str, "Content-Length: "), "\r"));
+        if (first == NULL)
+            first = g_strdup(text->str);
+        g_assert_cmpstr(text->str, ==, first);
+        eb_test_assert_refused(answer, 403, "host-not-allowed");
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(ROWS); i++) {
+        eb_test_broker_wait_audit(broker, i + 1);
+        g_assert_null(eb_json_get_string(broker->audit->pdata[i], "address"));
+    }
+}
+
 static void
 test_forward(void)
 {
@@ -284,6 +327,7 @@ main(int argc, char **argv)
     g_test_add_func("/broker/egress/tunnel", test_tunnel);
     g_test_add_func("/broker/egress/tunnel-upload", test_tunnel_upload);
     g_test_add_func("/broker/egress/denied", test_denied);
+    g_test_add_func("/broker/egress/one-wording", test_one_wording);
     g_test_add_func("/broker/egress/forward", test_forward);
     g_test_add_func("/broker/life/replaced", test_replaced);
     g_test_add_func("/broker/life/given-up", test_given_up);
