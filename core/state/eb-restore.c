@@ -16,7 +16,9 @@
 #define REMOVE_DEADLINE_MS 60000
 
 /* What a database of ours is made of; anything else in it was put there by somebody else. */
-#define TABLES "'session', 'message', 'event', 'watermark', 'question'"
+#define TABLES                                                                                                         \
+    "'session', 'message', 'event', 'watermark', 'question', 'egress', 'egress_chain', 'usage', 'usage_hold',"         \
+    " 'session_rules'"
 #define FOREIGN                                                                                                        \
     "SELECT count(*) FROM sqlite_schema WHERE NOT ((type = 'table' AND name IN (" TABLES ")) OR"                       \
     " (type = 'index' AND tbl_name IN (" TABLES ")))"

@@ -149,10 +149,12 @@ eb_session_store_save_async(EbStore *store, const EbSessionRecord *record, GCanc
 static gpointer
 remove_in_store(sqlite3 *db, gpointer data, GError **error)
 {
-    static const char *const statements[] = {
-        "DELETE FROM event WHERE session = ?1", "DELETE FROM question WHERE session = ?1",
-        "DELETE FROM message WHERE session = ?1 AND state = 'done'",
-        "UPDATE message SET session = NULL WHERE session = ?1", "DELETE FROM session WHERE id = ?1"};
+    static const char *const statements[] = {"DELETE FROM event WHERE session = ?1",
+                                             "DELETE FROM question WHERE session = ?1",
+                                             "DELETE FROM session_rules WHERE session = ?1",
+                                             "DELETE FROM message WHERE session = ?1 AND state = 'done'",
+                                             "UPDATE message SET session = NULL WHERE session = ?1",
+                                             "DELETE FROM session WHERE id = ?1"};
     for (gsize i = 0; i < G_N_ELEMENTS(statements); i++) {
         g_autoptr(sqlite3_stmt) statement = eb_store_prepare(db, statements[i], error);
         if (statement == NULL)
@@ -241,6 +243,7 @@ settle_rows(sqlite3 *db, const char *reason, GError **error)
         "BEGIN IMMEDIATE",
         "DELETE FROM event WHERE session IN (SELECT id FROM session WHERE state <> 'ended' AND agent_session IS NULL)",
         "DELETE FROM session WHERE state <> 'ended' AND agent_session IS NULL",
+        "DELETE FROM session_rules WHERE session NOT IN (SELECT id FROM session)",
         "UPDATE session SET state = 'ended', instance = NULL, run = NULL, end_reason = ?1 WHERE state <> 'ended'",
         "COMMIT"};
     for (gsize i = 0; i < G_N_ELEMENTS(statements); i++) {

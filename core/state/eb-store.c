@@ -57,6 +57,33 @@ static const char *const migrations[] = {
     ") STRICT;"
     "CREATE INDEX question_session ON question (session, state);",
     "ALTER TABLE session ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;",
+    "CREATE TABLE egress ("
+    " session TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, host TEXT, address TEXT,"
+    " port INTEGER NOT NULL, bytes_up INTEGER NOT NULL, bytes_down INTEGER NOT NULL, ms INTEGER NOT NULL,"
+    " decision TEXT NOT NULL, rule TEXT, provider TEXT, status INTEGER NOT NULL, lost INTEGER NOT NULL,"
+    " previous BLOB NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (session, seq)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX egress_at ON egress (at);"
+    /* first: the oldest row that is kept, anchor: the hash before it; next and head: where the chain goes on. */
+    "CREATE TABLE egress_chain ("
+    " session TEXT PRIMARY KEY, first INTEGER NOT NULL, anchor BLOB NOT NULL, next INTEGER NOT NULL, head BLOB NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE usage ("
+    " session TEXT NOT NULL, turn INTEGER NOT NULL, day INTEGER NOT NULL, person TEXT NOT NULL, provider TEXT NOT NULL,"
+    " model TEXT NOT NULL, requests INTEGER NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL,"
+    " tokens_cached INTEGER NOT NULL, estimated INTEGER NOT NULL, micros INTEGER NOT NULL,"
+    " PRIMARY KEY (session, turn, day, person, provider, model)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX usage_day ON usage (day);"
+    /* What is promised to requests under way; what a kill leaves here counts as spent. */
+    "CREATE TABLE usage_hold ("
+    " id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, day INTEGER NOT NULL, person TEXT NOT NULL,"
+    " provider TEXT NOT NULL, model TEXT NOT NULL, tokens INTEGER NOT NULL, micros INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE TABLE session_rules ("
+    " session TEXT NOT NULL, kind TEXT NOT NULL, rule TEXT NOT NULL, created INTEGER NOT NULL, created_by TEXT,"
+    " PRIMARY KEY (session, kind, rule)"
+    ") STRICT, WITHOUT ROWID;",
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(migrations) == EB_STORE_VERSION);
 

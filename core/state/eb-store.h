@@ -10,9 +10,10 @@ G_BEGIN_DECLS
 /**
  * EB_STORE_VERSION: what this program writes into user_version. A database is brought up to it when it is opened, and an
  * older program then refuses it: to go back take the backup that was made before the update.
- * 2: guests of a session, attachments, watermarks, questions. 3: pinned sessions.
+ * 2: guests of a session, attachments, watermarks, questions. 3: pinned sessions. 4: egress audit,
+ * usage, rules of a session.
  */
-#define EB_STORE_VERSION 3
+#define EB_STORE_VERSION 4
 
 /**
  * EbStore: the service's SQLite database (WAL) and the one thread that touches it.

@@ -212,6 +212,11 @@ test_file_systems(void)
     g_assert_cmpint(umount2(dir, MNT_DETACH), ==, 0);
 }
 
+/* Takes back what later versions made. */
+#define TO_VERSION_2                                                                                                   \
+    "ALTER TABLE session DROP COLUMN pinned; DROP TABLE egress; DROP TABLE egress_chain; DROP TABLE usage;"            \
+    "DROP TABLE usage_hold; DROP TABLE session_rules; PRAGMA user_version = 2"
+
 /* One of before sessions could be pinned is brought up to date and keeps its rows; a second open changes nothing. */
 static void
 test_older(void)
@@ -220,9 +225,7 @@ test_older(void)
     g_autofree char *path = make(&dir, 3);
     g_autoptr(GError) error = NULL;
     sqlite3 *db = eb_store_open_blocking(path, &error);
-    g_assert_cmpint(
-        sqlite3_exec(db, "ALTER TABLE session DROP COLUMN pinned; PRAGMA user_version = 2", NULL, NULL, NULL), ==,
-        SQLITE_OK);
+    g_assert_cmpint(sqlite3_exec(db, TO_VERSION_2, NULL, NULL, NULL), ==, SQLITE_OK);
     sqlite3_close(db);
     for (guint i = 0; i < 2; i++) {
         db = eb_store_open_blocking(path, &error);
@@ -232,6 +235,15 @@ test_older(void)
         g_assert_cmpint(sqlite3_step(row), ==, SQLITE_ROW);
         g_assert_cmpint(sqlite3_column_int(row, 0), ==, 3);
         g_assert_cmpint(sqlite3_column_int(row, 1), ==, 0);
+        sqlite3_finalize(row);
+        row = eb_store_prepare(db,
+                               "SELECT (SELECT count(*) FROM egress) + (SELECT count(*) FROM egress_chain) +"
+                               " (SELECT count(*) FROM usage) + (SELECT count(*) FROM usage_hold) +"
+                               " (SELECT count(*) FROM session_rules)",
+                               &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(sqlite3_step(row), ==, SQLITE_ROW);
+        g_assert_cmpint(sqlite3_column_int(row, 0), ==, 0);
         sqlite3_finalize(row);
         sqlite3_close(db);
     }
