@@ -9,7 +9,7 @@
 #   make test-agents   every agent of data/agents in a real guest (root)
 #   make check      lint: formatting, layers, headers, sources, shell scripts
 #   make fuzz       fuzz targets with libFuzzer, FUZZ_SECONDS each (default 60)
-#   make bench      the measurements of bench/
+#   make bench      the measurements of bench/, against peers that it installs (root)
 #   make install    DESTDIR and PREFIX are honoured
 
 BUILD ?= build
@@ -55,6 +55,7 @@ fuzz: deps-test
 	@tools/run-fuzz $(FUZZ_SECONDS)
 
 bench: deps-test build
+	@bench/broker/install
 	@tools/run-bench
 
 install: need build
