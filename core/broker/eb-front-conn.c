@@ -182,11 +182,22 @@ conn_next_request(EbFrontConn *self)
 
 /* --- refusing --- */
 
+/*
+ * Behind a refused CONNECT come bytes that were meant for a tunnel, behind a bad request whatever its sender wanted to be
+ * read otherwise: neither is a request of this guest's.
+ */
+static gboolean
+conn_may_go_on(EbFrontConn *self, const EbRefusal *refusal)
+{
+    return self->request != NULL && self->request->method != EB_HTTP_CONNECT && self->keep_alive && self->body_done &&
+           !self->answer_begun && eb_refusal_status(refusal->code) != 400;
+}
+
 static void
 conn_refuse(EbFrontConn *self, const EbRefusal *refusal)
 {
     gboolean head_only = self->request != NULL && self->request->method == EB_HTTP_HEAD;
-    gboolean keep = self->request != NULL && self->keep_alive && self->body_done && !self->answer_begun;
+    gboolean keep = conn_may_go_on(self, refusal);
     GString *text;
     struct iovec piece;
     gboolean written = TRUE;

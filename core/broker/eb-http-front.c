@@ -298,6 +298,9 @@ read_framing(EbHttpRequest *request, guint *n_hosts, EbRefusal *refusal)
             mark_hop(request, header->value);
         }
     }
+    /* RFC 9112, 6.1: whoever passes such a message on may not know chunks. */
+    if (request->chunked && request->http_1_0)
+        return refuse(refusal, EB_REFUSAL_BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding");
     if (request->chunked && n_lengths > 0)
         return refuse(refusal, EB_REFUSAL_BAD_REQUEST, "it has both Content-Length and Transfer-Encoding");
     return EB_HTTP_DONE;

@@ -70,6 +70,7 @@ static const Row ROWS[] = {
     {"value with esc", HEAD("GET /", "X: \x1b[0m\r\n"), EB_REFUSAL_BAD_REQUEST},
     {"value with del", HEAD("GET /", "X: \x7f\r\n"), EB_REFUSAL_BAD_REQUEST},
     {"no host", "GET / HTTP/1.1\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
+    {"chunked, 1.0", "POST / HTTP/1.0\r\nHost: h.test\r\nTransfer-Encoding: chunked\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
     {"no host, 1.0", "GET / HTTP/1.0\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
     {"two hosts", "GET / HTTP/1.1\r\nHost: h.test\r\nHost: h.test\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
     {"empty host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
