@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/provision/eb-pool-plan.h"
+#include "core/provision/eb-pool-quota.h"
 #include "core/provision/eb-run.h"
 #include "core/provision/eb-setup-private.h"
 
@@ -114,6 +115,23 @@ is_half(JsonNode *pool)
     return pool != NULL && status != NULL && strcmp(status, "Created") != 0;
 }
 
+static char *
+pool_mount(EbSetup *self)
+{
+    return g_build_filename(self->daemon_dir, "storage-pools", self->pool, NULL);
+}
+
+/* Made by a setup that was cut off right after, and nothing is on it. */
+static gboolean
+must_count_by_owner(EbSetup *self, JsonNode *pool)
+{
+    g_autofree char *mount = pool_mount(self);
+    JsonArray *users = eb_json_get_array(eb_json_node_object(pool), "used_by");
+
+    return users != NULL && json_array_get_length(users) == 0 &&
+           eb_setup_ledger_find(self->ledger, "pool", self->pool) != NULL && eb_pool_quota_is_due(mount);
+}
+
 /* Size of the pool's file, 0 with *@obstacle when there is to be none. */
 static guint64
 choose_size(EbSetup *self, guint64 asked, char **obstacle)
@@ -161,6 +179,8 @@ check_pool(EbSetup *self, EbFindings *findings, GError **error)
                                  "E-05: pool %s is a plain directory: disk limits of guests are not enforced "
                                  "and a start copies the whole image",
                                  self->pool);
+        else if (must_count_by_owner(self, pool))
+            eb_findings_change(findings, "let the storage pool %s count by owner: cheaper for the kernel", self->pool);
         else
             eb_findings_note(findings, "pool %s, %s", self->pool, driver != NULL ? driver : "unknown driver");
         return TRUE;
@@ -210,23 +230,44 @@ drop_half_pool(EbSetup *self, const char *path, GError **error)
     return answer != NULL;
 }
 
+/* Before a guest is there: the daemon enables quotas of its own kind when it finds none. */
+static void
+count_by_owner(EbSetup *self, EbFindings *findings)
+{
+    g_autofree char *mount = pool_mount(self);
+    g_autoptr(GError) failure = NULL;
+
+    if (eb_pool_quota_is_due(mount) && !eb_pool_quota_enable_simple(mount, &failure))
+        eb_findings_note(findings, "pool %s: the end of a guest takes the kernel longer than it could (%s)", self->pool,
+                         failure->message);
+}
+
 static gboolean
 apply_pool(EbSetup *self, EbFindings *findings, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     g_autofree char *path = eb_provision_path("/1.0/storage-pools/%s", self->pool);
     g_autoptr(JsonNode) leftover = NULL;
+    g_autoptr(JsonNode) made = NULL;
     g_autofree char *obstacle = NULL;
     guint64 asked, size;
 
     if (!asked_size(self, &asked, error) || !drop_half_pool(self, path, error))
         return FALSE;
+    if (!look_up(self, path, &made, error))
+        return FALSE;
+    if (made != NULL) {
+        count_by_owner(self, findings);
+        return TRUE;
+    }
     if (!eb_setup_record(self, &eb_setup_step_pool, "pool", self->pool, NULL, NULL, error))
         return FALSE;
     size = choose_size(self, asked, &obstacle);
     if (size > 0) {
-        if (make_pool(self, "btrfs", size, &failure))
+        if (make_pool(self, "btrfs", size, &failure)) {
+            count_by_owner(self, findings);
             return TRUE;
+        }
         /* The daemon keeps no half of a pool it could not make, but a record may stay behind. */
         leftover = eb_provision_client_call(self->client, "DELETE", path, NULL, CALL_MS, NULL);
         eb_findings_degraded(findings, "btrfs does not work here (%s), so the pool is a plain directory",

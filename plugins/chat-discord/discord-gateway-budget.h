@@ -44,7 +44,7 @@ gint64 discord_sends_wait(const DiscordSends *self, guint most, gint64 now);
 void discord_sends_note(DiscordSends *self, gint64 now);
 
 /** DISCORD_BACKOFF_MAX: longest pause between two tries to connect, ms. */
-#define DISCORD_BACKOFF_MAX 120000
+#define DISCORD_BACKOFF_MAX 60000
 /** discord_backoff: ms to wait after @failures in a row: anything between 0 and 1 s doubled each time (full jitter). */
 gint64 discord_backoff(guint failures, GRand *random);
 

@@ -12,6 +12,7 @@ from discord_world import CHECK, CROSS, STOP, Chat, Thread, together
 WORDS = " ".join(f"w{n}" for n in range(1, 41))
 ENDLESS = " ".join(f"w{n}" for n in range(1, 381))  # of a turn that does not end by itself in time
 AWAY = 30  # seconds without Discord
+PAUSE = 60  # longest pause between two tries to reach it (DISCORD_BACKOFF_MAX)
 
 
 class Middle(unittest.TestCase):
@@ -181,11 +182,11 @@ class Middle(unittest.TestCase):
     def test_cut(self):
         self.all_in_the_middle(words=WORDS, sleep=8)
         self.chat.discord.wait("requests", route="cdn", path="/n.txt$")  # files have a service of their own
+        logins = self.chat.logins()
         self.chat.discord.call("refuse", seconds=AWAY, drop=True)
         time.sleep(AWAY / 3)
         self.said_while_away()
-        logins = self.chat.logins()
-        self.assertTrue(harness.wait_until(lambda: self.chat.logins() > logins, AWAY + 30))
+        self.assertTrue(harness.wait_until(lambda: self.chat.logins() > logins, AWAY + 2 * PAUSE), self.chat.logged()[-2000:])
         together(self.heard_in_order, self.begun_once, self.file_arrived, self.file_came, self.is_archived, self.nothing_lost)
         self.assertEqual(self.chat.manners(), [])
 

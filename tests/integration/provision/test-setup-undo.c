@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/provision/eb-daemon-process.h"
+#include "core/provision/eb-pool-quota.h"
 #include "core/provision/eb-provision-client.h"
 #include "core/provision/eb-run.h"
 #include "tests/integration/provision/setup-world.h"
@@ -226,6 +227,15 @@ assert_same(const char *before, const char *after)
 
 /* --- tests --- */
 
+/* Wherever the kernel can, guests' disks are counted the cheap way. */
+static void
+assert_counts_by_owner(SetupWorld *world)
+{
+    g_autofree char *pool = g_build_filename(world->incus_dir, "storage-pools", "errand", NULL);
+
+    g_assert_false(eb_pool_quota_is_due(pool));
+}
+
 static char *whole; /* what a setup without interruption makes */
 
 /* Made and taken back, the host is what it was; again there is nothing to take back. */
@@ -245,6 +255,7 @@ test_whole(void)
     g_assert_null(getpwnam(ACCOUNT));
     run_well(world, FALSE);
     whole = setup_world_describe(world);
+    assert_counts_by_owner(world);
     during = setup_world_list_host(world);
     g_assert_cmpstr(before, !=, during);
 
@@ -281,6 +292,7 @@ test_kills(void)
     kills = run_with_kills(world, "setup");
     made = setup_world_describe(world);
     assert_same(made, whole);
+    assert_counts_by_owner(world);
     undo_kills = run_with_kills(world, "undo");
     after = setup_world_list_host(world);
     assert_same(before, after);
