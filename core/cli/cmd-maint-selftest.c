@@ -77,6 +77,7 @@ print_json(EbCli *cli, const EbSelftestOptions *options, const EbSelftestReport 
     json_object_set_int_member(object, "sessions", report->sessions);
     json_object_set_int_member(object, "prompts", report->prompts);
     json_object_set_int_member(object, "late_guests", report->late_guests);
+    json_object_set_int_member(object, "missed", report->missed);
     json_object_set_int_member(object, "ms", report->us / 1000);
     json_object_set_int_member(object, "start_median_ms", report->start_median_ms);
     json_object_set_int_member(object, "start_slowest_ms", report->start_slowest_ms);
@@ -108,6 +109,8 @@ print_text(EbCli *cli, const EbSelftestOptions *options, const EbSelftestReport 
                  options->seed, report->sessions, report->prompts, report->starts, report->start_median_ms,
                  report->start_slowest_ms, report->slowest != NULL ? " after " : "",
                  report->slowest != NULL ? report->slowest : "");
+    if (report->missed > 0)
+        eb_cli_print(cli, "%u kills were tried again: the backend took too long to make a guest\n", report->missed);
     for (guint i = 0; i < report->violations->len; i++)
         eb_cli_print(cli, "VIOLATION %s\n", (char *)report->violations->pdata[i]);
     if (report->violations->len == 0)

@@ -30,6 +30,7 @@ typedef struct {
     GPtrArray *violations; /* (element-type utf8) */
     GArray *starts_ms;     /* (element-type guint) */
     guint starts, prompts, sessions;
+    guint missed;      /* tries of a kill that the backend was too slow for; made again */
     char *refusal;     /* (nullable): last words of a service that never started */
     guint late_guests; /* that came to be after the start that looked for them; gone by the next */
     char *slowest;     /* (nullable): the kill before the slowest start */
@@ -44,6 +45,7 @@ void eb_selftest_run_violation(EbSelftestRun *run, const char *text, const char 
 gboolean eb_selftest_run_refuse(EbSelftestRun *run, const char *last_words);
 /** eb_selftest_run_killed: counts one, and tells of every tenth. */
 void eb_selftest_run_killed(EbSelftestRun *run, const EbSelftestTarget *target);
+void eb_selftest_run_missed(EbSelftestRun *run);
 void eb_selftest_run_started(EbSelftestRun *run, guint ms, const char *after);
 void eb_selftest_run_know(EbSelftestRun *run, int pid, gboolean known);
 
@@ -73,6 +75,7 @@ typedef struct {
     gboolean killed; /* it was carried out */
     /* for longer than one life */
     GHashTable *told;    /* (set of utf8): ids of messages whose loss was told */
+    GHashTable *late;    /* (set of utf8): sessions that could not start because the backend took too long */
     GHashTable *opened;  /* (set of utf8): sessions whose agent was given a prompt; taken out by the worker */
     GHashTable *removed; /* (set of utf8): sessions whose removal was confirmed; the same */
 } EbSelftestService;

@@ -33,6 +33,7 @@ eb_selftest_service_new(EbSelftestRun *run, const char *root, const char *config
     self->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     self->touched = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    self->late = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->opened = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->removed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return self;
@@ -60,6 +61,7 @@ eb_selftest_service_free(EbSelftestService *self)
     g_hash_table_unref(self->marks);
     g_hash_table_unref(self->touched);
     g_hash_table_unref(self->told);
+    g_hash_table_unref(self->late);
     g_hash_table_unref(self->opened);
     g_hash_table_unref(self->removed);
     g_main_context_unref(self->context);
@@ -105,6 +107,8 @@ note_mark(EbSelftestService *self, char *step, char *subject)
         g_hash_table_add(self->removed, g_strdup(subject));
     else if (strcmp(step, "message.told") == 0 && subject != NULL)
         g_hash_table_add(self->told, g_strdup(subject));
+    else if (strcmp(step, "launch.late") == 0 && subject != NULL)
+        g_hash_table_add(self->late, g_strdup(subject));
     else if (strcmp(step, "start.ready") == 0)
         self->ready = TRUE;
     g_hash_table_replace(self->marks, step, subject != NULL ? subject : g_strdup(""));

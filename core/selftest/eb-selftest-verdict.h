@@ -35,6 +35,7 @@ typedef struct {
     GHashTable *touched; /* (set of utf8): sessions this run of the service has worked on */
     GPtrArray *prompts;  /* (element-type EbSelftestPrompt): marked as journaled here */
     GHashTable *told;    /* (set of utf8): ids of messages whose loss was told */
+    GHashTable *late;    /* (set of utf8): sessions that could not start because the backend took too long */
     GHashTable *stale;   /* (set of utf8): guests of dead runs at the last look; brought up to date here */
 } EbSelftestExpected;
 

@@ -121,6 +121,14 @@ eb_selftest_run_killed(EbSelftestRun *run, const EbSelftestTarget *target)
 }
 
 void
+eb_selftest_run_missed(EbSelftestRun *run)
+{
+    g_mutex_lock(&run->lock);
+    run->missed++;
+    g_mutex_unlock(&run->lock);
+}
+
+void
 eb_selftest_run_started(EbSelftestRun *run, guint ms, const char *after)
 {
     g_mutex_lock(&run->lock);
@@ -268,6 +276,7 @@ make_report(Selftest *self)
     report->prompts = run->prompts;
     report->sessions = run->sessions;
     report->late_guests = run->late_guests;
+    report->missed = run->missed;
     report->start_median_ms =
         run->starts_ms->len > 0 ? g_array_index(run->starts_ms, guint, run->starts_ms->len / 2) : 0;
     report->start_slowest_ms = run->slowest_ms;

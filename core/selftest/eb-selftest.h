@@ -23,7 +23,7 @@ typedef struct {
 
 /** EbSelftestReport: what came of it. */
 typedef struct {
-    guint kills, starts, prompts, sessions, late_guests;
+    guint kills, starts, prompts, sessions, late_guests, missed;
     guint start_median_ms, start_slowest_ms;
     char *slowest;         /* (nullable): what the slowest start came after */
     GHashTable *groups;    /* (utf8 -> guint): kills by group of steps */

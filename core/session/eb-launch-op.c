@@ -106,6 +106,8 @@ fail(EbLaunchOp *op, GError *error)
     eb_error_convert(&error, NULL, NULL);
     eb_log_event(G_LOG_LEVEL_INFO, G_LOG_DOMAIN, "a session could not start", "EB_SESSION", op->guest->id, "EB_OP",
                  eb_launch_state_to_string(op->state), "EB_REASON", eb_error_get_reason(error), NULL);
+    if (error->code == EB_ERROR_TIMEOUT)
+        eb_log_step("launch.late", "EB_SESSION", op->guest->id);
     op->error = error;
     gboolean agent_failed = op->state >= EB_LAUNCH_EXEC && op->guest->exec != NULL &&
                             error->code != EB_ERROR_CANCELLED && error->code != EB_ERROR_TIMEOUT;

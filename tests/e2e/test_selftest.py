@@ -38,7 +38,7 @@ class Selftest(unittest.TestCase):
         harness.log(f"{report['kills']} kills {report['groups']} in {report['ms'] / 1000:.0f} s, seed {report['seed']}; "
                     f"{report['starts']} starts, median {report['start_median_ms']} ms, slowest {report['start_slowest_ms']} ms "
                     f"({report.get('slowest')}); {report['sessions']} sessions, {report['prompts']} prompts, "
-                    f"{report['late_guests']} late guests")
+                    f"{report['late_guests']} late guests, {report['missed']} kills tried again")
         for path in sorted(pathlib.Path(report["reports"]).glob("*.log"))[:3] if report["violations"] else ():
             harness.log(path.read_text(encoding="utf-8")[-4000:])
         self.assertEqual(report["violations"], [], result.stderr)

@@ -108,7 +108,8 @@ test_every_mark_of_the_source_is_a_target(void)
         g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
         for (g_regex_match(mark, text, 0, &match); g_match_info_matches(match); g_match_info_next(match, NULL)) {
             g_autofree char *step = g_match_info_fetch(match, 1);
-            gboolean known = strcmp(step, "message.told") == 0; /* what is read from it is no step */
+            /* what is read from these is no step */
+            gboolean known = strcmp(step, "message.told") == 0 || strcmp(step, "launch.late") == 0;
             for (guint i = 0; i < n && !known; i++)
                 known = strcmp(targets[i].step, step) == 0;
             if (!known)

@@ -28,6 +28,7 @@ case_init(Case *self)
         .touched = new_set(),
         .prompts = g_ptr_array_new_with_free_func((GDestroyNotify)eb_selftest_prompt_free),
         .told = new_set(),
+        .late = new_set(),
         .stale = new_set(),
     };
     g_ptr_array_add(self->look->locks, g_strdup("run-aaaaaaaaaaaa.lock"));
@@ -43,6 +44,7 @@ case_clear(Case *self)
     g_hash_table_unref(self->expected.touched);
     g_ptr_array_unref(self->expected.prompts);
     g_hash_table_unref(self->expected.told);
+    g_hash_table_unref(self->expected.late);
     g_hash_table_unref(self->expected.stale);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
@@ -224,6 +226,22 @@ test_prompts(void)
     }
 }
 
+/* The thread of a session that could not start says so: its prompt is done without an agent. */
+static void
+test_a_backend_that_is_late_loses_no_prompt(void)
+{
+    g_auto(Case) self;
+
+    case_init(&self);
+    add_prompt(&self, "errand", "done", 0);
+    EbSelftestMessage *message = self.look->messages->pdata[0];
+    message->session = g_strdup("one");
+    g_hash_table_add(self.expected.late, g_strdup("other"));
+    assert_verdict(&self, "was not told");
+    g_hash_table_add(self.expected.late, g_strdup("one"));
+    assert_verdict(&self, NULL);
+}
+
 static void
 test_a_prompt_is_given_to_the_session_it_was_said_to(void)
 {
@@ -308,6 +326,7 @@ main(int argc, char **argv)
     g_test_add_func("/selftest/verdict/rows", test_rows);
     g_test_add_func("/selftest/verdict/left", test_what_lies_about);
     g_test_add_func("/selftest/verdict/prompts", test_prompts);
+    g_test_add_func("/selftest/verdict/late", test_a_backend_that_is_late_loses_no_prompt);
     g_test_add_func("/selftest/verdict/session", test_a_prompt_is_given_to_the_session_it_was_said_to);
     g_test_add_func("/selftest/verdict/late-guest", test_a_late_guest_has_one_more_start);
     g_test_add_func("/selftest/verdict/end", test_in_the_end_nothing_may_be);
