@@ -5,9 +5,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,83 +12,18 @@
 
 #include "core/base/eb-sandbox.h"
 #include "core/broker/eb-broker-link.h"
-#include "core/broker/eb-broker-resolver.h"
 #include "core/broker/eb-broker-sandbox.h"
 #include "core/broker/eb-broker.h"
+#include "core/broker/eb-upstream-tls.h"
 
 /* The service greets as soon as the process is there. */
 #define HELLO_WAIT_MS 10000
-/* Bytes of a bundle of certificates. */
-#define MAX_BUNDLE (8u << 20)
 
 static int
 fail(const GError *error)
 {
     g_printerr("errand-box-broker: %s\n", error->message);
     return 1;
-}
-
-static gboolean
-write_all(int fd, const char *bytes, gsize length)
-{
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-
-        if (written <= 0)
-            return FALSE;
-        bytes += written;
-        length -= (gsize)written;
-    }
-    return TRUE;
-}
-
-/*
- * Certificates of an operator's own, beside those of the system: GTlsFileDatabase reads one file, so both go into one
- * that lives in memory. It stays open, because the file is read again with the first handshake, when no other can be
- * reached.
- */
-static GTlsDatabase *
-database_with(GBytes *ca, GError **error)
-{
-    static const char *const BUNDLES[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
-    int fd = memfd_create("ca", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
-    gsize length;
-    const char *bytes = g_bytes_get_data(ca, &length);
-    gboolean good = fd >= 0;
-
-    for (gsize i = 0; good && i < G_N_ELEMENTS(BUNDLES); i++) {
-        g_autofree char *bundle = NULL;
-        gsize bundle_length;
-
-        if (!g_file_get_contents(BUNDLES[i], &bundle, &bundle_length, NULL) || bundle_length > MAX_BUNDLE)
-            continue;
-        good = write_all(fd, bundle, bundle_length) && write_all(fd, "\n", 1);
-        break;
-    }
-    good = good && write_all(fd, bytes, length);
-    if (!good || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
-        eb_set_error(error, EB_ERROR_FAILED, "broker.ca", "cannot keep the certificates");
-        return NULL;
-    }
-    return g_tls_file_database_new(path, error);
-}
-
-/*
- * Loads the modules that are loaded on first use, while files can still be opened freely and there is one thread. The
- * system's certificates are left to the first handshake: many sessions never make one, and they are two megabytes.
- */
-static gboolean
-warm_up(GBytes *ca, GTlsDatabase **database, GError **error)
-{
-    if (!g_tls_backend_supports_tls(g_tls_backend_get_default())) {
-        eb_set_error(error, EB_ERROR_UNAVAILABLE, "broker.no-tls",
-                     "no TLS module is installed (package glib-networking)");
-        return FALSE;
-    }
-    if (ca != NULL)
-        *database = database_with(ca, error);
-    return ca == NULL || *database != NULL;
 }
 
 static void
@@ -114,9 +46,8 @@ main(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     g_autoptr(GMainContext) context = NULL;
     g_autoptr(GMainLoop) loop = NULL;
-    g_autoptr(GTlsDatabase) database = NULL;
-    g_autoptr(GResolver) inner = NULL;
-    g_autoptr(GResolver) judging = NULL;
+    g_autoptr(GResolver) resolver = NULL;
+    EbUpstreamTls *tls;
     g_autoptr(GBytes) ca = NULL;
     g_autofree char *lacking = NULL;
     EbBroker *broker;
@@ -136,17 +67,17 @@ main(int argc, char **argv)
     fcntl(EB_BROKER_LISTENER_FD, F_SETFD, FD_CLOEXEC);
     if (!eb_broker_link_receive_hello(EB_BROKER_CONTROL_FD, HELLO_WAIT_MS, &ca, &error))
         return fail(error);
-    if (!warm_up(ca, &database, &error))
+    /* While files can still be opened freely and there is one thread. */
+    tls = eb_upstream_tls_new(ca, &error);
+    if (tls == NULL)
         return fail(error);
-    inner = g_resolver_get_default();
-    judging = eb_broker_resolver_new(inner);
-    g_resolver_set_default(judging);
+    resolver = g_resolver_get_default();
     if (!eb_broker_sandbox_enter(&lacking, &error))
         return fail(error);
     /* The default context wakes itself through a descriptor on every change; one of our own knows its thread. */
     context = g_main_context_new();
     g_main_context_push_thread_default(context);
-    broker = eb_broker_new(context, inner, database, &error);
+    broker = eb_broker_new(context, resolver, tls, &error);
     if (broker == NULL)
         return fail(error);
     loop = g_main_loop_new(context, FALSE);

@@ -169,19 +169,21 @@ eb_broker_report_refusal(EbBroker *self, const EbRefusal *refusal)
 /* --- life --- */
 
 EbBroker *
-eb_broker_new(GMainContext *context, GResolver *resolver, GTlsDatabase *tls_database, GError **error)
+eb_broker_new(GMainContext *context, GResolver *resolver, EbUpstreamTls *tls, GError **error)
 {
     EbPoller *poller = eb_poller_new(context, error);
     EbBroker *self;
 
-    if (poller == NULL)
+    if (poller == NULL) {
+        eb_upstream_tls_free(tls);
         return NULL;
+    }
     self = g_new0(EbBroker, 1);
     self->context = context;
     self->poller = poller;
     self->resolver = g_object_ref(resolver);
     self->pipes = eb_pipe_pool_new();
-    self->upstream = eb_upstream_new(self, tls_database);
+    self->upstream = eb_upstream_new(self, tls);
     self->scratch = g_malloc(EB_BROKER_SCRATCH);
     self->denied = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&self->ticked);

@@ -51,8 +51,10 @@ typedef struct {
 
 typedef struct _EbBrokerLink EbBrokerLink;
 typedef struct _EbUpstream EbUpstream;
+typedef struct _EbUpstreamTls EbUpstreamTls;
 typedef struct _EbDialer EbDialer;
 typedef struct _EbPipePool EbPipePool;
+typedef struct _EbAnswerObserver EbAnswerObserver;
 
 /** EbBroker: one session's broker; a single thread, a single loop. */
 typedef struct {
@@ -72,11 +74,13 @@ typedef struct {
     gsize stalled;
     GQueue ticked;
     GSource *ticker;
-    GHashTable *denied; /* hosts the service was told of */
-    char *scratch;      /* EB_BROKER_SCRATCH bytes; valid within one event */
+    GHashTable *denied;               /* hosts the service was told of */
+    const EbAnswerObserver *observer; /* (unowned) (nullable): sees the answers of providers pass */
+    char *scratch;                    /* EB_BROKER_SCRATCH bytes; valid within one event */
 } EbBroker;
 
-EbBroker *eb_broker_new(GMainContext *context, GResolver *resolver, GTlsDatabase *tls_database, GError **error);
+/** eb_broker_new: @tls: (transfer full) */
+EbBroker *eb_broker_new(GMainContext *context, GResolver *resolver, EbUpstreamTls *tls, GError **error);
 void eb_broker_free(EbBroker *self);
 /** eb_broker_set_listener: @fd: (transfer full): accepting begins with the first configuration. */
 void eb_broker_set_listener(EbBroker *self, int fd);

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "core/broker/eb-broker-dial.h"
+#include "core/broker/eb-exchange.h"
 #include "core/broker/eb-route.h"
 #include "core/broker/eb-tunnel.h"
-#include "core/broker/eb-upstream.h"
 
 /* Bytes thrown away behind a refusal, so that the client gets to read it before it sees the connection close. */
 #define LINGER_MAX (16u << 20)
@@ -50,6 +50,7 @@ struct _EbFrontConn {
     gsize body_at;
     GByteArray *out; /* (owned) (nullable): bounded by one piece of an answer */
     gsize out_at;
+    GString *held;        /* (owned) (nullable): an answer's head that leaves with the first bytes of its body */
     EbDial *dial;         /* (owned) (nullable) */
     EbExchange *exchange; /* (owned) (nullable) */
     EbAudit audit;
@@ -58,6 +59,13 @@ struct _EbFrontConn {
 static void conn_run(EbFrontConn *self);
 
 /* --- life --- */
+
+static void
+conn_drop_held(EbFrontConn *self)
+{
+    if (self->held != NULL)
+        g_string_free(g_steal_pointer(&self->held), TRUE);
+}
 
 static void
 conn_free_if_unused(EbFrontConn *self)
@@ -96,6 +104,7 @@ conn_destroy(EbFrontConn *self)
     eb_broker_tick_remove(broker, &self->ticked);
     g_clear_pointer(&self->in, g_byte_array_unref);
     g_clear_pointer(&self->out, g_byte_array_unref);
+    conn_drop_held(self);
     broker->n_connections--;
     eb_broker_resume_accept(broker);
     conn_free_if_unused(self);
@@ -127,10 +136,20 @@ conn_keep_output(EbFrontConn *self, const struct iovec *pieces, guint n_pieces, 
 static gboolean
 conn_write(EbFrontConn *self, const struct iovec *pieces, guint n_pieces)
 {
-    struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = n_pieces};
+    struct iovec with_head[EB_FRONT_MAX_PIECES + 1];
+    struct msghdr message = {0};
     ssize_t sent = 0;
     gsize total = 0;
 
+    if (self->held != NULL) {
+        with_head[0] = (struct iovec){self->held->str, self->held->len};
+        for (guint i = 0; i < n_pieces; i++)
+            with_head[i + 1] = pieces[i];
+        pieces = with_head;
+        n_pieces++;
+    }
+    message.msg_iov = (struct iovec *)pieces;
+    message.msg_iovlen = n_pieces;
     if (!conn_has_output(self)) {
         sent = sendmsg(self->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
@@ -141,6 +160,7 @@ conn_write(EbFrontConn *self, const struct iovec *pieces, guint n_pieces)
         total += pieces[i].iov_len;
     if ((gsize)sent < total)
         conn_keep_output(self, pieces, n_pieces, (gsize)sent);
+    conn_drop_held(self);
     return TRUE;
 }
 
@@ -346,16 +366,19 @@ eb_front_conn_take_body(EbFrontConn *self)
 void
 eb_front_conn_begin_answer(EbFrontConn *self, GString *head, gboolean close_delimited)
 {
-    struct iovec piece;
-
     if (close_delimited || !self->body_done)
         self->keep_alive = FALSE;
     g_string_append(head, self->keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
     self->answer_begun = TRUE;
-    piece = (struct iovec){head->str, head->len};
+    self->held = head;
+}
+
+void
+eb_front_conn_flush_head(EbFrontConn *self)
+{
     /* A guest that is gone is noticed by the next write or event. */
-    conn_write(self, &piece, 1);
-    g_string_free(head, TRUE);
+    if (self->held != NULL && !conn_write(self, NULL, 0))
+        conn_drop_held(self);
 }
 
 gboolean
@@ -372,6 +395,7 @@ void
 eb_front_conn_end_answer(EbFrontConn *self, gboolean complete)
 {
     self->exchange = NULL;
+    eb_front_conn_flush_head(self);
     if (!complete && self->audit.kind != NULL)
         self->audit.decision = "broken-off";
     conn_end_request(self);
@@ -462,7 +486,7 @@ conn_follow(EbFrontConn *self, EbRoute *route)
             break;
         }
         self->state = STATE_EXCHANGE;
-        self->exchange = eb_exchange_start(self->broker, self, self->config, self->request, route);
+        eb_exchange_start(self->broker, self, self->config, self->request, route, &self->exchange);
         break;
     case EB_ROUTE_PROBE:
         conn_answer_here(self, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");

@@ -30,9 +30,15 @@ typedef enum {
 EbBodyResult eb_front_conn_read_body(EbFrontConn *self, char *buffer, gsize size, gsize *n_read);
 /** eb_front_conn_take_body: (transfer full) (nullable): the whole body when it is small and here already. */
 GBytes *eb_front_conn_take_body(EbFrontConn *self);
-/** eb_front_conn_begin_answer: @head: a complete head without its Connection header and last empty line. */
+/**
+ * eb_front_conn_begin_answer: @head: (transfer full): a complete head without its Connection header and last empty
+ * line. It leaves with the next send, in one system call, or by eb_front_conn_flush_head().
+ */
 void eb_front_conn_begin_answer(EbFrontConn *self, GString *head, gboolean close_delimited);
+void eb_front_conn_flush_head(EbFrontConn *self);
 gboolean eb_front_conn_is_http_1_0(EbFrontConn *self);
+/** EB_FRONT_MAX_PIECES: pieces of one send. */
+#define EB_FRONT_MAX_PIECES 4
 /** eb_front_conn_send: FALSE: eb_exchange_drained() will be called; send nothing before. May end the exchange. */
 gboolean eb_front_conn_send(EbFrontConn *self, const struct iovec *pieces, guint n_pieces);
 /** eb_front_conn_end_answer: @complete: FALSE closes the connection so that the guest sees the cut. */

@@ -1,29 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/broker/eb-front-conn.h"
-#include "core/broker/eb-route.h"
+#include "core/broker/eb-exchange.h"
+#include "core/broker/eb-upstream-conn.h"
 
 G_BEGIN_DECLS
 
-/** EbUpstream: the client side: one pool of connections for providers, one for plain http. */
-EbUpstream *eb_upstream_new(EbBroker *broker, GTlsDatabase *tls_database);
-void eb_upstream_free(EbUpstream *self);
+/** EB_UPSTREAM_MAX_IDLE: connections kept for the next request, all hosts; the longest unused goes first. */
+#define EB_UPSTREAM_MAX_IDLE 64
+/** EB_UPSTREAM_IDLE_WAIT: how long one is kept, in microseconds: a new one costs a handshake. */
+#define EB_UPSTREAM_IDLE_WAIT (120 * G_USEC_PER_SEC)
+/** EB_UPSTREAM_PIECE: bytes of an answer or of a request's body that are moved at once. */
+#define EB_UPSTREAM_PIECE (64 * 1024)
 
-/** EbExchange: one request on its way up and its answer on its way down. */
-typedef struct _EbExchange EbExchange;
+/** EbUpstream: the connections to upstreams that are not in use. */
+
+/** eb_upstream_new: @tls: (transfer full) */
+EbUpstream *eb_upstream_new(EbBroker *broker, EbUpstreamTls *tls);
+void eb_upstream_free(EbUpstream *self);
+EbUpstreamTls *eb_upstream_get_tls(EbUpstream *self);
 
 /**
- * eb_exchange_start: builds the request from typed fields and sends it. @route: its path and provider are used up to
- * the end of the call, the configuration is kept alive.
+ * eb_upstream_take: (transfer full) (nullable): the connection to @target that was used last, if one is open. Those of
+ * providers and those of plain forwarding are never mixed.
  */
-EbExchange *eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, const EbHttpRequest *request,
-                              const EbRoute *route);
-void eb_exchange_body_ready(EbExchange *self);
-void eb_exchange_drained(EbExchange *self);
-/** eb_exchange_tick: looks at the deadlines. */
-void eb_exchange_tick(EbExchange *self, gint64 now);
-/** eb_exchange_abort: the connection to the guest is going: nothing of it is called any more. */
-void eb_exchange_abort(EbExchange *self);
+EbUpstreamConn *eb_upstream_take(EbUpstream *self, const EbTarget *target, gboolean of_provider);
+/** eb_upstream_give: @conn: (transfer full): nothing is on its way on it in either direction */
+void eb_upstream_give(EbUpstream *self, EbUpstreamConn *conn);
+
+/** eb_upstream_head_buffer: locked memory, EB_UPSTREAM_HEAD_SIZE bytes; valid within one call; to be wiped. */
+char *eb_upstream_head_buffer(EbUpstream *self);
+/** eb_upstream_wipe: wipes @length bytes of that buffer. */
+void eb_upstream_wipe(EbUpstream *self, gsize length);
+/** eb_upstream_piece: EB_UPSTREAM_PIECE bytes and room for a chunk's frame; valid within one call. */
+char *eb_upstream_piece(EbUpstream *self);
 
 G_END_DECLS

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/broker/eb-exchange.h"
+
+#include <sodium.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/broker/eb-broker-dial.h"
+#include "core/broker/eb-broker-link.h"
+#include "core/broker/eb-exchange-private.h"
+#include "core/broker/eb-upstream-request.h"
+
+/* A provider's failures are told once in this time. */
+#define REPORT_EVERY (30 * G_USEC_PER_SEC)
+
+/* --- life --- */
+
+EbExchange *
+eb_exchange_ref(EbExchange *self)
+{
+    self->ref_count++;
+    return self;
+}
+
+void
+eb_exchange_unref(EbExchange *self)
+{
+    if (--self->ref_count > 0)
+        return;
+    eb_http_answer_clear(&self->answer);
+    eb_key_filter_clear(&self->filter);
+    eb_route_clear(&self->route);
+    eb_broker_config_unref(self->config);
+    g_clear_pointer(&self->whole, g_bytes_unref);
+    g_clear_pointer(&self->in, g_byte_array_unref);
+    g_free(self);
+}
+
+static void
+clear_pending(EbExchange *self)
+{
+    /* The key may be in it. */
+    if (self->pending != NULL)
+        sodium_memzero(self->pending->data, self->pending->len);
+    g_clear_pointer(&self->pending, g_byte_array_unref);
+    self->pending_at = 0;
+}
+
+/* Lets go of the guest and of the upstream: whatever runs in these calls' callers finds conn unset. */
+static void
+exchange_detach(EbExchange *self, gboolean complete)
+{
+    if (self->conn == NULL)
+        return;
+    eb_front_conn_get_audit(self->conn)->bytes_up +=
+        self->streamed + (self->whole != NULL ? g_bytes_get_size(self->whole) : 0);
+    if (self->watched != NULL)
+        self->broker->observer->end(g_steal_pointer(&self->watched), complete);
+    self->conn = NULL;
+    self->request = NULL;
+    self->broker->n_exchanges--;
+    if (self->dial != NULL)
+        eb_dial_cancel(g_steal_pointer(&self->dial));
+    g_clear_pointer(&self->up, eb_upstream_conn_free);
+    clear_pending(self);
+    eb_exchange_unref(self);
+}
+
+static void
+exchange_end(EbExchange *self, gboolean complete)
+{
+    EbFrontConn *conn = self->conn;
+
+    if (conn == NULL)
+        return;
+    exchange_detach(self, complete);
+    eb_front_conn_end_answer(conn, complete);
+}
+
+void
+eb_exchange_break(EbExchange *self)
+{
+    exchange_end(self, FALSE);
+}
+
+static void
+report_failure(EbExchange *self, guint status, const char *text)
+{
+    EbProvider *provider = self->route.provider;
+    gint64 now = g_get_monotonic_time();
+
+    if (provider == NULL || self->broker->link == NULL)
+        return;
+    if (provider->reported_at != 0 && now - provider->reported_at < REPORT_EVERY)
+        return;
+    provider->reported_at = now;
+    eb_broker_link_send_provider_error(self->broker->link, provider->name, status, text);
+}
+
+void
+eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail)
+{
+    EbFrontConn *conn = self->conn;
+    EbRefusal refusal;
+
+    if (conn == NULL)
+        return;
+    report_failure(self, 0, eb_refusal_token(code));
+    if (self->phase == EB_EXCHANGE_BODY) {
+        exchange_end(self, FALSE);
+        return;
+    }
+    if (self->route.provider != NULL)
+        eb_refusal_set(&refusal, code, self->route.provider->name, detail);
+    else
+        eb_refusal_set_target(&refusal, code, &self->route.target, detail);
+    exchange_detach(self, FALSE);
+    eb_front_conn_refuse(conn, &refusal);
+}
+
+/* --- the answer --- */
+
+static gboolean
+answer_header_passes(EbExchange *self, const EbHttpHeader *header)
+{
+    if (header->hop)
+        return FALSE;
+    if (self->route.provider == NULL)
+        return TRUE;
+    return g_ascii_strcasecmp(header->name, "Set-Cookie") != 0 && !eb_key_filter_finds(&self->filter, header->value);
+}
+
+static void
+append_text(GString *text, const char *string)
+{
+    g_string_append_len(text, string, (gssize)strlen(string));
+}
+
+void
+eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head)
+{
+    GString *text = g_string_sized_new(1024);
+    EbAudit *audit = eb_front_conn_get_audit(self->conn);
+    gboolean by_close = FALSE;
+
+    self->phase = EB_EXCHANGE_BODY;
+    if (head->status == 401 || head->status == 403)
+        report_failure(self, head->status, "the provider refuses the key");
+    g_string_append_printf(text, "HTTP/1.1 %u ", head->status);
+    append_text(text, eb_http_reason_phrase(head->status));
+    append_text(text, "\r\n");
+    for (guint i = 0; i < head->n_headers; i++) {
+        const EbHttpHeader *header = &head->headers[i];
+
+        if (!answer_header_passes(self, header))
+            continue;
+        append_text(text, header->name);
+        append_text(text, ": ");
+        append_text(text, header->value);
+        append_text(text, "\r\n");
+    }
+    if (head->has_length && head->status != 204) {
+        g_string_append_printf(text, "Content-Length: %" G_GUINT64_FORMAT "\r\n", head->length);
+    } else if (head->body != EB_HTTP_BODY_NONE) {
+        by_close = eb_front_conn_is_http_1_0(self->conn);
+        self->chunked = !by_close;
+        if (self->chunked)
+            append_text(text, "Transfer-Encoding: chunked\r\n");
+    }
+    audit->status = head->status;
+    if (self->route.provider != NULL && self->broker->observer != NULL)
+        self->watched = self->broker->observer->begin(self->broker, self->route.provider, self->request, head);
+    eb_front_conn_begin_answer(self->conn, text, by_close);
+}
+
+/* FALSE: it must drain first, or the guest is gone. */
+static gboolean
+exchange_send(EbExchange *self, const char *bytes, gsize length, gboolean last)
+{
+    char head[EB_UPSTREAM_CHUNK_HEAD];
+    struct iovec pieces[3];
+    guint n = 0;
+
+    eb_front_conn_get_audit(self->conn)->bytes_down += length;
+    if (!self->chunked) {
+        pieces[n++] = (struct iovec){(void *)bytes, length};
+    } else if (length > 0) {
+        pieces[n++] = (struct iovec){head, eb_upstream_chunk_head(length, head)};
+        pieces[n++] = (struct iovec){(void *)bytes, length};
+        pieces[n++] = last ? (struct iovec){(void *)"\r\n0\r\n\r\n", 7} : (struct iovec){(void *)"\r\n", 2};
+    } else if (last) {
+        pieces[n++] = (struct iovec){(void *)"0\r\n\r\n", 5};
+    }
+    return eb_front_conn_send(self->conn, pieces, n);
+}
+
+void
+eb_exchange_pass(EbExchange *self, const char *bytes, gsize length, gboolean last)
+{
+    gsize n_out = 0, n_held = 0;
+    const char *out;
+    gboolean sent;
+
+    if (self->conn == NULL)
+        return;
+    if (self->watched != NULL && length > 0)
+        self->broker->observer->bytes(self->watched, bytes, length);
+    out = length > 0 ? eb_key_filter_run(&self->filter, bytes, length, &n_out) : "";
+    sent = exchange_send(self, out, n_out, last && self->filter.held == 0);
+    if (last && self->conn != NULL && self->filter.held > 0) {
+        /* A few bytes that only looked like the beginning of a key. */
+        const char *held = eb_key_filter_end(&self->filter, &n_held);
+
+        sent = exchange_send(self, held, n_held, TRUE);
+    }
+    if (self->conn == NULL)
+        return;
+    self->ended = last;
+    self->draining = !sent;
+    if (sent && last)
+        exchange_end(self, TRUE);
+}
+
+void
+eb_exchange_drained(EbExchange *self)
+{
+    if (!self->draining)
+        return;
+    eb_exchange_ref(self);
+    self->draining = FALSE;
+    self->moved_at = g_get_monotonic_time();
+    if (self->ended)
+        exchange_end(self, TRUE);
+    else
+        eb_exchange_h1_run(self);
+    eb_exchange_unref(self);
+}
+
+/* --- the connection --- */
+
+static void
+exchange_shake_hands(EbExchange *self)
+{
+    const char *why;
+
+    switch (eb_upstream_conn_handshake(self->up)) {
+    case EB_UPSTREAM_OK:
+        eb_exchange_h1_begin(self);
+        break;
+    case EB_UPSTREAM_WAIT:
+        break;
+    case EB_UPSTREAM_END:
+    case EB_UPSTREAM_BROKEN:
+    default:
+        why = eb_upstream_tls_why(self->up->ssl);
+        if (why != NULL)
+            eb_exchange_refuse(self, EB_REFUSAL_TLS, why);
+        else
+            eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, "the TLS handshake failed");
+        break;
+    }
+}
+
+static void
+exchange_ready(EbUpstreamConn *conn, gpointer owner)
+{
+    EbExchange *self = owner;
+
+    eb_exchange_ref(self);
+    if (self->phase == EB_EXCHANGE_CONNECT)
+        exchange_shake_hands(self);
+    else
+        eb_exchange_h1_run(self);
+    eb_exchange_unref(self);
+}
+
+static void
+exchange_on_dialed(gpointer user_data, int fd, const EbAddress *address, const EbRefusal *refusal)
+{
+    EbExchange *self = user_data;
+    EbProvider *provider = self->route.provider;
+    SSL *ssl = NULL;
+
+    if (fd < 0) {
+        eb_exchange_refuse(self, refusal->code, refusal->detail);
+        return;
+    }
+    if (provider != NULL && provider->tls) {
+        ssl = eb_upstream_tls_open(eb_upstream_get_tls(self->broker->upstream), &self->route.target, FALSE);
+        if (ssl == NULL) {
+            close(fd);
+            eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, "TLS cannot be set up");
+            return;
+        }
+    }
+    self->up = eb_upstream_conn_new(self->broker, fd, ssl, exchange_ready, self);
+    self->up->address = *address;
+    self->up->target = self->route.target;
+    self->up->of_provider = provider != NULL;
+    exchange_ready(self->up, self);
+}
+
+void
+eb_exchange_dial(EbExchange *self)
+{
+    self->phase = EB_EXCHANGE_CONNECT;
+    self->kept = FALSE;
+    eb_dial_start(self->broker, self->config, &self->route.target, exchange_on_dialed, self, &self->dial);
+}
+
+void
+eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, const EbHttpRequest *request,
+                  EbRoute *route, EbExchange **slot)
+{
+    EbExchange *self = g_new0(EbExchange, 1);
+
+    *slot = self;
+    self->ref_count = 2; /* the slot's, and this call's */
+    self->broker = broker;
+    self->conn = conn;
+    self->config = eb_broker_config_ref(config);
+    self->route = *route;
+    route->path = NULL;
+    self->request = request;
+    self->moved_at = g_get_monotonic_time();
+    eb_key_filter_init(&self->filter, route->provider != NULL ? route->provider->key : NULL);
+    if (eb_http_request_has_body(request))
+        self->whole = eb_front_conn_take_body(conn);
+    broker->n_exchanges++;
+    self->up = eb_upstream_take(broker->upstream, &self->route.target, self->route.provider != NULL);
+    if (self->up != NULL) {
+        eb_upstream_conn_set_owner(self->up, exchange_ready, self);
+        self->kept = TRUE;
+        eb_exchange_h1_begin(self);
+    } else {
+        eb_exchange_dial(self);
+    }
+    eb_exchange_unref(self);
+}
+
+void
+eb_exchange_body_ready(EbExchange *self)
+{
+    if (self->phase != EB_EXCHANGE_REQUEST || self->up_done)
+        return;
+    eb_exchange_ref(self);
+    eb_exchange_h1_run(self);
+    eb_exchange_unref(self);
+}
+
+void
+eb_exchange_tick(EbExchange *self, gint64 now)
+{
+    gint64 waited = now - self->moved_at;
+
+    if (self->dial != NULL) {
+        eb_dial_tick(self->dial, now);
+        return;
+    }
+    switch (self->phase) {
+    case EB_EXCHANGE_CONNECT:
+        if (waited >= EB_BROKER_CONNECT_WAIT + EB_BROKER_RESOLVE_WAIT)
+            eb_exchange_refuse(self, EB_REFUSAL_CONNECT_TIMEOUT, NULL);
+        break;
+    case EB_EXCHANGE_REQUEST:
+    case EB_EXCHANGE_ANSWER:
+        if (waited >= EB_BROKER_FIRST_BYTE_WAIT)
+            eb_exchange_refuse(self, EB_REFUSAL_FIRST_BYTE_TIMEOUT, NULL);
+        break;
+    case EB_EXCHANGE_BODY:
+    default:
+        if (waited >= (self->draining ? EB_BROKER_STALL_WAIT : EB_BROKER_IDLE_WAIT))
+            eb_exchange_break(self);
+        break;
+    }
+}
+
+void
+eb_exchange_abort(EbExchange *self)
+{
+    exchange_detach(self, FALSE);
+}
