@@ -209,6 +209,8 @@ h1_take_head(EbExchange *self, char *bytes, gsize length)
     switch (eb_http_answer_read_head(&self->answer, bytes, length, &consumed)) {
     case EB_HTTP_DONE:
         eb_exchange_begin_answer(self, &self->answer.head);
+        if (self->conn == NULL)
+            break;
         h1_take_body(self, bytes + consumed, length - consumed);
         if (self->conn != NULL)
             eb_front_conn_flush_head(self->conn);

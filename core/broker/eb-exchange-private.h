@@ -58,7 +58,8 @@ void eb_exchange_unref(EbExchange *self);
 void eb_exchange_dial(EbExchange *self);
 /** eb_exchange_refuse: @detail: (nullable): static text. Once the answer has begun it is cut off instead. */
 void eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail);
-/** eb_exchange_begin_answer: passes the head on; it leaves with the first bytes of the body or with the next flush. */
+/** eb_exchange_begin_answer: passes the head on; it leaves with the first bytes of the body or with the next flush.
+ * May refuse instead: conn is NULL then. */
 void eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head);
 /** eb_exchange_pass: passes bytes of the body on. @last: nothing follows: ends the exchange. See draining. */
 void eb_exchange_pass(EbExchange *self, const char *bytes, gsize length, gboolean last);

@@ -97,15 +97,13 @@ report_failure(EbExchange *self, guint status, const char *text)
     eb_broker_link_send_provider_error(self->broker->link, provider->name, status, text);
 }
 
-void
-eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail)
+/* Without telling the service. */
+static void
+exchange_refuse_quietly(EbExchange *self, EbRefusalCode code, const char *detail)
 {
     EbFrontConn *conn = self->conn;
     EbRefusal refusal;
 
-    if (conn == NULL)
-        return;
-    report_failure(self, 0, eb_refusal_token(code));
     if (self->phase == EB_EXCHANGE_BODY) {
         exchange_end(self, FALSE);
         return;
@@ -116,6 +114,15 @@ eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail)
         eb_refusal_set_target(&refusal, code, &self->route.target, detail);
     exchange_detach(self, FALSE);
     eb_front_conn_refuse(conn, &refusal);
+}
+
+void
+eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail)
+{
+    if (self->conn == NULL)
+        return;
+    report_failure(self, 0, eb_refusal_token(code));
+    exchange_refuse_quietly(self, code, detail);
 }
 
 /* --- the answer --- */
@@ -139,13 +146,19 @@ append_text(GString *text, const char *string)
 void
 eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head)
 {
-    GString *text = g_string_sized_new(1024);
     EbAudit *audit = eb_front_conn_get_audit(self->conn);
     gboolean by_close = FALSE;
+    GString *text;
 
-    self->phase = EB_EXCHANGE_BODY;
-    if (head->status == 401 || head->status == 403)
+    if (self->route.provider != NULL && (head->status == 401 || head->status == 403))
         report_failure(self, head->status, "the provider refuses the key");
+    /* The guest has no key that it could mend. */
+    if (self->route.provider != NULL && head->status == 401) {
+        exchange_refuse_quietly(self, EB_REFUSAL_PROVIDER_KEY, NULL);
+        return;
+    }
+    self->phase = EB_EXCHANGE_BODY;
+    text = g_string_sized_new(1024);
     g_string_append_printf(text, "HTTP/1.1 %u ", head->status);
     append_text(text, eb_http_reason_phrase(head->status));
     append_text(text, "\r\n");

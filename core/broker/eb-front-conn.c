@@ -142,9 +142,10 @@ conn_write(EbFrontConn *self, const struct iovec *pieces, guint n_pieces)
     gsize total = 0;
 
     if (self->held != NULL) {
+        g_assert(n_pieces <= EB_FRONT_MAX_PIECES);
         with_head[0] = (struct iovec){self->held->str, self->held->len};
-        for (guint i = 0; i < n_pieces; i++)
-            with_head[i + 1] = pieces[i];
+        if (n_pieces > 0)
+            memcpy(with_head + 1, pieces, n_pieces * sizeof *pieces);
         pieces = with_head;
         n_pieces++;
     }
@@ -376,7 +377,6 @@ eb_front_conn_begin_answer(EbFrontConn *self, GString *head, gboolean close_deli
 void
 eb_front_conn_flush_head(EbFrontConn *self)
 {
-    /* A guest that is gone is noticed by the next write or event. */
     if (self->held != NULL && !conn_write(self, NULL, 0))
         conn_drop_held(self);
 }
@@ -667,12 +667,10 @@ turn_away(int fd)
 {
     EbRefusal refusal;
     GString *text;
-    ssize_t sent;
 
     eb_refusal_set(&refusal, EB_REFUSAL_BUSY, NULL, NULL);
     text = eb_refusal_response(&refusal, FALSE, FALSE);
-    sent = send(fd, text->str, text->len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent;
+    (void)!send(fd, text->str, text->len, MSG_NOSIGNAL | MSG_DONTWAIT);
     g_string_free(text, TRUE);
     close(fd);
 }
