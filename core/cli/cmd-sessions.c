@@ -102,6 +102,77 @@ print_events(EbCli *cli, JsonNode *node)
     }
 }
 
+static char *
+target_of(JsonObject *row)
+{
+    const char *host = eb_json_get_string(row, "host");
+    const char *provider = eb_json_get_string(row, "provider");
+    gint64 port = eb_json_get_int(row, "port", 0);
+
+    if (host == NULL)
+        return g_strdup(provider != NULL ? provider : "-");
+    return port > 0 ? g_strdup_printf("%s:%" G_GINT64_FORMAT, host, port) : g_strdup(host);
+}
+
+static void
+print_connection(EbCli *cli, JsonObject *row)
+{
+    g_autofree char *target = target_of(row);
+    gint64 lost = eb_json_get_int(row, "lost", 0);
+
+    eb_cli_print(cli, "%-20s %-8s %-40s %-18s %10" G_GINT64_FORMAT " %10" G_GINT64_FORMAT " %7" G_GINT64_FORMAT " %s\n",
+                 text_of(row, "at"), text_of(row, "kind"), target, text_of(row, "decision"),
+                 eb_json_get_int(row, "bytes_up", 0), eb_json_get_int(row, "bytes_down", 0),
+                 eb_json_get_int(row, "ms", 0), text_of(row, "rule"));
+    if (lost > 0)
+        eb_cli_print(cli, "  (%" G_GINT64_FORMAT " rows are missing before this one)\n", lost);
+}
+
+/* EB_EXIT_FAILED when rows were changed or taken out: a script must not go by what it read then. */
+static int
+print_chain(EbCli *cli, JsonObject *chain)
+{
+    gint64 broken = eb_json_get_int(chain, "broken_at", 0);
+    gint64 rows = eb_json_get_int(chain, "rows", 0), pruned = eb_json_get_int(chain, "pruned", 0);
+
+    if (!eb_cli_get_json(cli) && broken == 0)
+        eb_cli_print(cli, "%" G_GINT64_FORMAT " rows, %" G_GINT64_FORMAT " older ones pruned; the chain is whole\n",
+                     rows, pruned);
+    if (broken == 0)
+        return EB_EXIT_OK;
+    g_autoptr(GError) error = eb_error_new(EB_ERROR_INTEGRITY, "egress.broken",
+                                           "the egress audit is not what was written, from row %" G_GINT64_FORMAT
+                                           " on: %s (the log of the service has the head of each session that ended)",
+                                           broken, text_of(chain, "why"));
+    return eb_cli_fail(cli, "sessions logs", error);
+}
+
+static int
+print_egress(EbCli *cli, JsonNode *node)
+{
+    JsonArray *events = eb_json_get_array(eb_json_node_object(node), "events");
+    gint64 left_out = eb_json_get_int(eb_json_node_object(node), "left_out", 0);
+    int code = EB_EXIT_OK;
+
+    if (!eb_cli_get_json(cli)) {
+        eb_cli_print(cli, "%-20s %-8s %-40s %-18s %10s %10s %7s %s\n", "at", "kind", "target", "decision", "up", "down",
+                     "ms", "rule");
+        if (left_out > 0)
+            eb_cli_print(cli, "(%" G_GINT64_FORMAT " earlier rows are not shown)\n", left_out);
+    }
+    for (guint i = 0; events != NULL && i < json_array_get_length(events); i++) {
+        JsonNode *event = json_array_get_element(events, i);
+        JsonObject *row = eb_json_node_object(event);
+        if (eb_cli_get_json(cli))
+            eb_cli_print_json(cli, json_node_copy(event));
+        if (g_strcmp0(eb_json_get_string(row, "event"), "chain") == 0)
+            code = print_chain(cli, row);
+        else if (!eb_cli_get_json(cli))
+            print_connection(cli, row);
+    }
+    return code;
+}
+
 /* One session of the service. NULL with EB_ERROR_NOT_FOUND or EB_ERROR_UNAVAILABLE: it may be one of a try. */
 static JsonNode *
 ask_service(EbCli *cli, EbConfig *config, const char *verb, const char *id, GError **error)
@@ -130,9 +201,11 @@ one(EbCli *cli, EbConfig *config, const char *verb, const char *id)
         }
     }
     if (node == NULL) {
-        g_autofree char *what = g_strdup_printf("sessions %s", verb);
+        g_autofree char *what = g_strdup_printf("sessions %s", strcmp(verb, "egress") == 0 ? "logs" : verb);
         return eb_cli_fail(cli, what, error);
     }
+    if (strcmp(verb, "egress") == 0)
+        return print_egress(cli, node);
     if (strcmp(verb, "logs") == 0)
         print_events(cli, node);
     else if (strcmp(verb, "show") == 0 || eb_cli_get_json(cli))
@@ -189,5 +262,7 @@ eb_cmd_sessions(EbCli *cli, int argc, char **argv)
         return list(cli, config);
     if (strcmp(verb, "remove") == 0 && !eb_cli_args_flag(args, "yes"))
         return eb_cli_refuse(cli, "sessions remove: this cannot be taken back (add --yes)");
-    return one(cli, config, verb, id);
+    if (eb_cli_args_flag(args, "egress") && strcmp(verb, "logs") != 0)
+        return eb_cli_refuse(cli, "sessions: --egress belongs to logs");
+    return one(cli, config, eb_cli_args_flag(args, "egress") ? "egress" : verb, id);
 }

@@ -84,6 +84,7 @@ static const EbCliVerb sessions_verbs[] = {
 };
 static const EbCliOption sessions_options[] = {
     {"yes", 0, NULL, FALSE, "remove: yes, for good"},
+    {"egress", 0, NULL, FALSE, "logs: every connection its guest made or tried, and whether that record is whole"},
     {NULL},
 };
 

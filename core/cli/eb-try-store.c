@@ -6,6 +6,7 @@
 #include "core/control/eb-control.h"
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-session-manager.h"
+#include "core/state/eb-egress-store.h"
 #include "core/state/eb-session-store.h"
 #include "core/state/eb-transcript.h"
 
@@ -69,12 +70,17 @@ eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *s
 }
 
 static JsonNode *
-read_events(EbCli *cli, EbStore *store, const char *id, GError **error)
+read_events(EbCli *cli, EbStore *store, const char *id, gboolean egress, GError **error)
 {
     g_auto(EbCliWait) wait = {0};
 
-    eb_transcript_read_async(store, id, NULL, eb_cli_wait_ready, &wait);
-    g_autoptr(GPtrArray) events = eb_transcript_read_finish(store, eb_cli_wait_result(cli, &wait), error);
+    if (egress)
+        eb_egress_store_read_async(store, id, NULL, eb_cli_wait_ready, &wait);
+    else
+        eb_transcript_read_async(store, id, NULL, eb_cli_wait_ready, &wait);
+    GAsyncResult *result = eb_cli_wait_result(cli, &wait);
+    g_autoptr(GPtrArray) events =
+        egress ? eb_egress_store_read_finish(store, result, error) : eb_transcript_read_finish(store, result, error);
     if (events == NULL)
         return NULL;
     JsonObject *object = json_object_new();
@@ -148,9 +154,10 @@ eb_try_store_do(EbCli *cli, const char *root, const char *verb, const char *id, 
     EbStore *store = open_store(cli, root, error);
     if (store != NULL && g_str_has_suffix(verb, "pin"))
         node = pin(cli, store, id, strcmp(verb, "pin") == 0, error);
+    else if (store != NULL && (strcmp(verb, "logs") == 0 || strcmp(verb, "egress") == 0))
+        node = read_events(cli, store, id, strcmp(verb, "egress") == 0, error);
     else if (store != NULL)
-        node =
-            strcmp(verb, "logs") == 0 ? read_events(cli, store, id, error) : read_record(cli, store, root, id, error);
+        node = read_record(cli, store, root, id, error);
     else if (error != NULL && *error == NULL)
         eb_set_error(error, EB_ERROR_NOT_FOUND, "try.session", "%s has no database", root);
     close_store(store);

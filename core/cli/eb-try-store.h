@@ -19,7 +19,7 @@ G_BEGIN_DECLS
  */
 int eb_try_store_list(EbCli *cli, const char *root, const char *origin, JsonArray *sessions);
 
-/** eb_try_store_do: (transfer full) (nullable): @verb "show", "logs", "stop", "pin", "unpin" or "remove" of session @id in @root. */
+/** eb_try_store_do: (transfer full) (nullable): @verb "show", "logs", "egress", "stop", "pin", "unpin" or "remove" of session @id in @root. */
 JsonNode *eb_try_store_do(EbCli *cli, const char *root, const char *verb, const char *id, GError **error);
 
 /** eb_try_store_remove_root: a finished try with all it kept; EB_ERROR_LOCKED while it runs. */

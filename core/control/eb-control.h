@@ -10,6 +10,7 @@ G_BEGIN_DECLS
  * <state_dir>/run/control.sock. Root and the service's account may connect, nobody else.
  *
  * methods:  status {} . plugins.list {} . sessions.list {} . sessions.show {id} . sessions.logs {id} .
+ *           sessions.egress {id} .
  *           sessions.stop {id} . sessions.remove {id} . sessions.pin {id} . sessions.unpin {id} . prompt {text, project?, agent?, model?, session?} .
  *           interrupt {thread, count} . maint.gc {plan?, free?} . health.check {} (runs the doctor now; answers as "health" of status) .
  *           watchdog.report {target, state: ok|wedged|down, detail, seconds} (whether the backend answers)

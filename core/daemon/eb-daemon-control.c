@@ -153,6 +153,8 @@ session_request(EbDaemonControl *self, EbJsonrpc *peer, const char *method, cons
         answer(peer, id, node, error);
     } else if (strcmp(method, "sessions.logs") == 0) {
         eb_session_manager_log_async(self->manager, session, NULL, logged, reply_new(peer, id));
+    } else if (strcmp(method, "sessions.egress") == 0) {
+        eb_session_manager_egress_async(self->manager, session, NULL, logged, reply_new(peer, id));
     } else if (remove || strcmp(method, "sessions.stop") == 0) {
         eb_session_manager_stop_session_async(self->manager, session, remove, NULL, stopped, reply_new(peer, id));
     } else {

@@ -4,6 +4,7 @@
 #include "core/base/eb-source.h"
 
 #include "core/session/eb-dir-lock.h"
+#include "core/session/eb-guest-egress.h"
 #include "core/session/eb-launch-plan.h"
 #include "core/session/eb-project-name.h"
 
@@ -356,6 +357,7 @@ on_broker(GObject *source, GAsyncResult *result, gpointer user_data)
         fail(op, error);
         return;
     }
+    eb_guest_listen_egress(op->guest);
     eb_guest_push_broker(op->guest);
     enter(op, EB_LAUNCH_GUEST);
 }

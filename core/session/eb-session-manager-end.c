@@ -154,6 +154,7 @@ finish_close(EbSessionManager *self, GTask *task)
 {
     eb_log_step("close.store", "EB_REASON", NULL);
     eb_clear_source(&self->close_timer);
+    eb_egress_log_flush(self->parts->egress);
     eb_store_close(self->parts->store);
     /* Their last jobs are done: the session's ends waited for them. */
     eb_worker_close(self->parts->disk);

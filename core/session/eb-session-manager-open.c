@@ -248,6 +248,7 @@ on_store(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     eb_log_step("start.store", "EB_REASON", NULL);
+    opening->parts->egress = eb_egress_log_new(opening->parts->store);
     eb_session_store_load_async(opening->parts->store, NULL, on_loaded, task);
 }
 

@@ -362,6 +362,18 @@ on_log(GObject *source, GAsyncResult *result, gpointer user_data)
         g_task_return_pointer(task, events, (GDestroyNotify)g_ptr_array_unref);
 }
 
+static void
+on_egress(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = G_TASK(user_data);
+    GError *error = NULL;
+    GPtrArray *rows = eb_egress_store_read_finish(EB_STORE(source), result, &error);
+    if (rows == NULL)
+        g_task_return_error(task, error);
+    else
+        g_task_return_pointer(task, rows, (GDestroyNotify)g_ptr_array_unref);
+}
+
 void
 eb_session_manager_log_async(EbSessionManager *self, const char *id, GCancellable *cancellable,
                              GAsyncReadyCallback callback, gpointer user_data)
@@ -386,6 +398,19 @@ eb_session_manager_log_finish(EbSessionManager *self, GAsyncResult *result, GErr
 {
     g_return_val_if_fail(g_task_is_valid(result, self), NULL);
     return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void
+eb_session_manager_egress_async(EbSessionManager *self, const char *id, GCancellable *cancellable,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+    GTask *task = g_task_new(self, cancellable, callback, user_data);
+    g_task_set_source_tag(task, eb_session_manager_egress_async);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = eb_session_manager_resolve(self, id, &error);
+    eb_egress_log_flush(self->parts->egress);
+    /* The audit of a session that was removed is still there, under its whole id. */
+    eb_egress_store_read_async(self->parts->store, whole != NULL ? whole : id, NULL, on_egress, task);
 }
 
 /* --- the object --- */

@@ -70,7 +70,13 @@ gboolean eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncRe
 /** eb_session_manager_log_async: transcript and events of one session, oldest first. */
 void eb_session_manager_log_async(EbSessionManager *self, const char *id, GCancellable *cancellable,
                                   GAsyncReadyCallback callback, gpointer user_data);
-/** eb_session_manager_log_finish: (transfer full) (nullable) (element-type JsonNode): each {at, turn, event, ...} */
+/**
+ * eb_session_manager_egress_async: the egress audit of one session, also of one that was removed, and whether its chain is
+ * whole; see eb_egress_store_read_async().
+ */
+void eb_session_manager_egress_async(EbSessionManager *self, const char *id, GCancellable *cancellable,
+                                     GAsyncReadyCallback callback, gpointer user_data);
+/** eb_session_manager_log_finish: also of eb_session_manager_egress_async(); (transfer full) (nullable) (element-type JsonNode): each {at, turn, event, ...} */
 GPtrArray *eb_session_manager_log_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 
 /**

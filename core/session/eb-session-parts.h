@@ -10,6 +10,7 @@
 #include "core/session/eb-admission.h"
 #include "core/session/eb-gap-check.h"
 #include "core/session/eb-questions.h"
+#include "core/state/eb-egress-log.h"
 #include "core/state/eb-store.h"
 #include "errand-box-plugin.h"
 
@@ -53,7 +54,8 @@ typedef struct {
     const EbBrokerOps *broker;
     GBytes *launch, *relay;
     EbStore *store;
-    EbWorker *disk; /* directories and locks */
+    EbEgressLog *egress; /* audit rows of every session */
+    EbWorker *disk;      /* directories and locks */
     char *state_root;
     char *locks_dir;
     char *run_id;  /* of this manager: label "run" of its guests */

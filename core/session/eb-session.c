@@ -227,6 +227,8 @@ static void
 conclude(EbSession *self)
 {
     eb_log_step("stop.record", "EB_SESSION", self->record->id);
+    if (self->parts->egress != NULL)
+        eb_egress_log_end_session(self->parts->egress, self->record->id);
     /* Before it is saved as ended: a kill after a first of two rows would leave one that ended and does not say why. */
     replace(&self->record->end_reason, eb_session_end_to_string(self->end_reason));
     replace(&self->record->instance, NULL);
