@@ -142,7 +142,6 @@ conn_write(EbFrontConn *self, const struct iovec *pieces, guint n_pieces)
     gsize total = 0;
 
     if (self->held != NULL) {
-        g_assert(n_pieces <= EB_FRONT_MAX_PIECES);
         with_head[0] = (struct iovec){self->held->str, self->held->len};
         if (n_pieces > 0)
             memcpy(with_head + 1, pieces, n_pieces * sizeof *pieces);
