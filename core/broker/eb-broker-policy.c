@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/eb-hostname.h"
+
 struct _EbPolicy {
     gatomicrefcount refs;
     gboolean proxy;
@@ -194,13 +196,15 @@ static gboolean
 add_rule(EbPolicy *self, const char *rule, GError **error)
 {
     gboolean wildcard = g_str_has_prefix(rule, "*.");
-    const char *host = wildcard ? rule + 2 : rule;
     const char *why = "ports do not belong into a rule";
+    g_autofree char *host = eb_hostname_to_ascii(wildcard ? rule + 2 : rule, &why);
     EbTarget target;
     EbAddress address;
     gboolean good;
 
-    if (eb_address_parse(host, &address) && address.length == 16) {
+    if (host == NULL) {
+        good = FALSE;
+    } else if (eb_address_parse(host, &address) && address.length == 16) {
         target.literal = TRUE;
         target.port = 1;
         eb_address_format(&address, target.host);

@@ -27,8 +27,9 @@ typedef struct {
  * @default_port: used when there is none; 0 = a port must be given
  * @why: (out) (transfer none): what is wrong, lower case
  *
- * Refused: user info, paths, zone ids, bytes beyond ASCII (names come in punycode), empty labels, port 0, and
- * numbers that a resolver would take for an address ("127.1", "0x7f000001", "2130706433").
+ * Refused: user info, paths, zone ids, empty labels, port 0, numbers that a resolver would take for an address
+ * ("127.1", "0x7f000001", "2130706433"), and bytes beyond ASCII: clients send names in punycode, and mapping what they do
+ * not map would give one host many names.
  */
 gboolean eb_target_parse(const char *text, gsize length, guint16 default_port, EbTarget *target, const char **why);
 /** eb_target_is_own: TRUE for the broker's own address as a guest sees it: loopback at @relay_port. */
@@ -48,7 +49,12 @@ typedef enum {
 /** EbPolicy: the egress rules of one session, compiled; immutable. */
 typedef struct _EbPolicy EbPolicy;
 
-/** eb_policy_new: (transfer full) (nullable): @proxy: FALSE = nothing is allowed; a malformed rule is an error. */
+/**
+ * eb_policy_new: (transfer full) (nullable)
+ * @proxy: FALSE = nothing is allowed
+ * @allow: (nullable): hosts and "*.domain", international names as people write them or in punycode; a malformed one is
+ *   an error
+ */
 EbPolicy *eb_policy_new(gboolean proxy, const char *const *allow, const guint16 *ports, guint n_ports,
                         gboolean allow_internal, GError **error);
 EbPolicy *eb_policy_ref(EbPolicy *self);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/base/eb-hostname.h"
+
 /* Base64 of the longest id. */
 #define BOT_PART_MAX 28
 
@@ -105,8 +107,12 @@ check_wildcard(const char *text)
 char *
 eb_config_check_egress_host(const char *text)
 {
-    g_autofree char *lower = g_ascii_strdown(text, -1);
+    const char *why = NULL;
+    g_autofree char *ascii = eb_hostname_to_ascii(text, &why);
+    g_autofree char *lower = ascii != NULL ? g_ascii_strdown(ascii, -1) : NULL;
 
+    if (lower == NULL)
+        return g_strdup_printf("not a host name: %s", why);
     if (strchr(text, '*') != NULL)
         return text[0] == '*' ? check_wildcard(lower) : g_strdup("a wildcard stands at the beginning alone");
     if (g_hostname_is_ip_address(text))
@@ -118,7 +124,7 @@ eb_config_check_egress_host(const char *text)
     if (strspn(text, "0123456789.") == strlen(text))
         return g_strdup("not an address");
     if (!is_hostname(lower))
-        return g_strdup("not a host name (international names in their xn-- form)");
+        return g_strdup("not a host name");
     return NULL;
 }
 

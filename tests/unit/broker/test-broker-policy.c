@@ -279,6 +279,67 @@ test_rules(void)
     judge_all(closed, CLOSED, G_N_ELEMENTS(CLOSED));
 }
 
+/* Rules as people write them, targets as clients send them. */
+static void
+test_international(void)
+{
+    static const char *const ALLOW[] = {"b\xc3\xbc"
+                                        "cher.example",
+                                        "*.\xe4\xbe\x8b\xe3\x81\x88.test", "XN--Mnchen-3ya.example", NULL};
+    static const guint16 PORTS[] = {443};
+    static const JudgeRow ROWS[] = {
+        {"xn--bcher-kva.example", EB_VERDICT_ALLOWED,
+         "b\xc3\xbc"
+         "cher.example"},
+        {"XN--BCHER-KVA.example.", EB_VERDICT_ALLOWED,
+         "b\xc3\xbc"
+         "cher.example"},
+        {"xn--mnchen-3ya.example", EB_VERDICT_ALLOWED, "XN--Mnchen-3ya.example"},
+        {"a.xn--r8jz45g.test", EB_VERDICT_ALLOWED, "*.\xe4\xbe\x8b\xe3\x81\x88.test"},
+        {"xn--r8jz45g.test", EB_VERDICT_HOST, NULL},
+        {"bucher.example", EB_VERDICT_HOST, NULL},
+        {"bcher.example", EB_VERDICT_HOST, NULL},
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbPolicy) policy = eb_policy_new(TRUE, ALLOW, PORTS, 1, FALSE, &error);
+
+    g_assert_no_error(error);
+    judge_all(policy, ROWS, G_N_ELEMENTS(ROWS));
+}
+
+/* Which answer wins: the later a check, the more a person can do about it. Nothing on the list opens what is inside. */
+static void
+test_precedence(void)
+{
+    static const char *const ALLOW[] = {"*.wild.test", "10.0.0.1", "8.8.8.8", NULL};
+    static const guint16 PORTS[] = {443};
+    static const JudgeRow OPEN[] = {
+        {"a.wild.test:22", EB_VERDICT_PORT, NULL},
+        {"other.test:22", EB_VERDICT_HOST, NULL},
+        {"10.0.0.1:22", EB_VERDICT_INTERNAL, NULL},
+        {"10.0.0.1:443", EB_VERDICT_INTERNAL, NULL},
+        {"a.localhost:22", EB_VERDICT_INTERNAL, NULL},
+        {"8.8.8.8:22", EB_VERDICT_PORT, NULL},
+        {"a.b.wild.test:443", EB_VERDICT_ALLOWED, "*.wild.test"},
+    };
+    static const JudgeRow CLOSED[] = {
+        {"a.wild.test:443", EB_VERDICT_CLOSED, NULL},
+        {"10.0.0.1:443", EB_VERDICT_CLOSED, NULL},
+        {"other.test:22", EB_VERDICT_CLOSED, NULL},
+    };
+    static const JudgeRow NOTHING[] = {
+        {"a.wild.test:443", EB_VERDICT_PORT, NULL},
+        {"other.test:443", EB_VERDICT_HOST, NULL},
+    };
+    g_autoptr(EbPolicy) open = eb_policy_new(TRUE, ALLOW, PORTS, 1, FALSE, NULL);
+    g_autoptr(EbPolicy) closed = eb_policy_new(FALSE, ALLOW, PORTS, 1, TRUE, NULL);
+    g_autoptr(EbPolicy) portless = eb_policy_new(TRUE, ALLOW, NULL, 0, FALSE, NULL);
+
+    judge_all(open, OPEN, G_N_ELEMENTS(OPEN));
+    judge_all(closed, CLOSED, G_N_ELEMENTS(CLOSED));
+    judge_all(portless, NOTHING, G_N_ELEMENTS(NOTHING));
+}
+
 static void
 test_bad_rules(void)
 {
@@ -293,7 +354,16 @@ test_bad_rules(void)
                                       "*.10.0.0.1",
                                       "exa mple.com",
                                       "127.1",
-                                      "user@example.com"};
+                                      "user@example.com",
+                                      "fa\xc3\x9f.example",
+                                      "a\xe2\x80\x8d"
+                                      "b.example",
+                                      "\xef\xbd\x85vil.example",
+                                      "a\xe3\x80\x82"
+                                      "b.example",
+                                      "a\xc2\xa0"
+                                      "b.example",
+                                      "a\xff.example"};
 
     for (gsize i = 0; i < G_N_ELEMENTS(BAD); i++) {
         const char *const allow[] = {BAD[i], NULL};
@@ -402,6 +472,8 @@ main(int argc, char **argv)
     g_test_add_func("/broker/policy/targets", test_targets);
     g_test_add_func("/broker/policy/target-bounds", test_target_bounds);
     g_test_add_func("/broker/policy/rules", test_rules);
+    g_test_add_func("/broker/policy/international", test_international);
+    g_test_add_func("/broker/policy/precedence", test_precedence);
     g_test_add_func("/broker/policy/bad-rules", test_bad_rules);
     g_test_add_func("/broker/policy/rebinding", test_rebinding);
     g_test_add_func("/broker/policy/provider-urls", test_provider_urls);

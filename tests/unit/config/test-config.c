@@ -121,6 +121,12 @@ static const Row rows[] = {
     {"host-port", "[egress]\nallow = [\"a.example:443\"]\n", "without a port"},
     {"host-twice", "[egress]\nallow = [\"a.example\", \"a.example\"]\n", "twice"},
     {"hosts", "[egress]\nallow = [\"a.example\", \"*.b.example\", \"10.0.0.1\", \"::1\", \"A.Example\"]\n", NULL},
+    {"international",
+     "[egress]\nallow = [\"b\xc3\xbc"
+     "cher.example\", \"*.xn--bcher-kva.example\"]\n",
+     NULL},
+    {"two-hosts", "[egress]\nallow = [\"fa\xc3\x9f.example\"]\n", "in its xn-- form"},
+    {"look-alike", "[egress]\nallow = [\"\xef\xbd\x85vil.example\"]\n", "in plain letters"},
     {"no-address", "[egress]\nallow = [\"10.0.0\"]\n", "not an address"},
     {"ports", "[egress]\nports = [0]\n", "from 1 to 65535"},
     {"ports-type", "[egress]\nports = [\"https\"]\n", "from 1 to 65535"},
