@@ -2,6 +2,7 @@
 #include "core/broker/eb-broker.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,6 +80,21 @@ eb_broker_tick_soon(EbBroker *self)
 /* --- accepting --- */
 
 static void
+turn_away(int fd)
+{
+    EbRefusal refusal;
+    GString *text;
+    ssize_t sent;
+
+    eb_refusal_set(&refusal, EB_REFUSAL_BUSY, NULL, NULL);
+    text = eb_refusal_response(&refusal, FALSE, FALSE);
+    sent = send(fd, text->str, text->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent;
+    g_string_free(text, TRUE);
+    close(fd);
+}
+
+static void
 accept_ready(EbWatch *watch, guint32 events)
 {
     EbBroker *self = watch->data;
@@ -98,7 +114,10 @@ accept_ready(EbWatch *watch, guint32 events)
             self->accept_blocked = errno != EAGAIN;
             return;
         }
-        eb_front_conn_accept(self, fd);
+        if (self->n_connections >= EB_BROKER_MAX_CONNECTIONS)
+            turn_away(fd);
+        else
+            eb_front_conn_accept(self, fd);
     }
     eb_poller_requeue(self->poller, watch);
 }
@@ -143,11 +162,33 @@ eb_audit_begin(EbAudit *audit, const char *kind, const char *host, guint16 port,
     };
 }
 
+gboolean
+eb_audit_count_host(EbBroker *self, EbAudit *audit)
+{
+    EbHostCount *count = g_hash_table_lookup(self->hosts, audit->host);
+
+    if (count == NULL) {
+        gsize size = strlen(audit->host) + 1;
+
+        count = g_malloc(sizeof *count + size);
+        count->n = 0;
+        memcpy(count->host, audit->host, size);
+        g_hash_table_insert(self->hosts, count->host, count);
+    }
+    if (count->n >= EB_BROKER_MAX_PER_HOST)
+        return FALSE;
+    count->n++;
+    audit->counted = count;
+    return TRUE;
+}
+
 void
 eb_audit_end(EbBroker *self, EbAudit *audit)
 {
     if (audit->kind == NULL)
         return;
+    if (audit->counted != NULL && --audit->counted->n == 0)
+        g_hash_table_remove(self->hosts, audit->counted->host);
     if (self->link != NULL)
         eb_broker_link_send_audit(self->link, audit);
     g_free(audit->host);
@@ -185,6 +226,7 @@ eb_broker_new(GMainContext *context, GResolver *resolver, EbUpstreamTls *tls, GE
     self->pipes = eb_pipe_pool_new();
     self->upstream = eb_upstream_new(self, tls);
     self->scratch = g_malloc(EB_BROKER_SCRATCH);
+    self->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     self->denied = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&self->ticked);
     self->ticker = g_source_new(&ticker_funcs, sizeof(GSource));
@@ -213,6 +255,7 @@ eb_broker_free(EbBroker *self)
     g_source_destroy(self->ticker);
     g_source_unref(self->ticker);
     g_clear_pointer(&self->config, eb_broker_config_unref);
+    g_hash_table_unref(self->hosts);
     g_hash_table_unref(self->denied);
     g_object_unref(self->resolver);
     g_free(self->scratch);

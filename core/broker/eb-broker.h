@@ -10,6 +10,7 @@ G_BEGIN_DECLS
 /* The bounds of one session's broker. */
 #define EB_BROKER_MAX_CONNECTIONS 4096    /* open connections of the guest, tunnels included */
 #define EB_BROKER_MAX_DIALS 256           /* connections being made at once */
+#define EB_BROKER_MAX_PER_HOST 1024       /* tunnels and plain requests to one host */
 #define EB_BROKER_MAX_EXCHANGES 512       /* requests being forwarded at once */
 #define EB_BROKER_SCRATCH (256 * 1024)    /* the one buffer bytes pass through */
 #define EB_BROKER_MAX_STALLED (32u << 20) /* bytes held for receivers that do not read, all connections */
@@ -19,12 +20,14 @@ G_BEGIN_DECLS
 #define EB_BROKER_HEAD_WAIT (30 * G_USEC_PER_SEC)        /* a begun request's head */
 #define EB_BROKER_KEEP_ALIVE_WAIT (300 * G_USEC_PER_SEC) /* the next request of a connection */
 #define EB_BROKER_RESOLVE_WAIT (5 * G_USEC_PER_SEC)
-#define EB_BROKER_CONNECT_WAIT (10 * G_USEC_PER_SEC) /* all addresses of one target */
-#define EB_BROKER_STAGGER_WAIT (G_USEC_PER_SEC / 4)  /* before the next address is tried beside */
+#define EB_BROKER_CONNECT_WAIT (10 * G_USEC_PER_SEC)   /* all addresses of one target */
+#define EB_BROKER_STAGGER_WAIT (G_USEC_PER_SEC / 4)    /* before the next address is tried beside */
+#define EB_BROKER_HANDSHAKE_WAIT (30 * G_USEC_PER_SEC) /* the answer to a WebSocket's request */
 #define EB_BROKER_FIRST_BYTE_WAIT (900 * G_USEC_PER_SEC)
-#define EB_BROKER_IDLE_WAIT (900 * G_USEC_PER_SEC)  /* nothing moves in a tunnel or an answer */
-#define EB_BROKER_STALL_WAIT (120 * G_USEC_PER_SEC) /* a guest that does not take its answer */
-#define EB_BROKER_LINGER_WAIT (2 * G_USEC_PER_SEC)  /* after a refusal, for what is still being sent */
+#define EB_BROKER_IDLE_WAIT (900 * G_USEC_PER_SEC)                        /* nothing moves in a tunnel or an answer */
+#define EB_BROKER_TUNNEL_WAIT (G_GINT64_CONSTANT(86400) * G_USEC_PER_SEC) /* a tunnel, whatever moves in it */
+#define EB_BROKER_STALL_WAIT (120 * G_USEC_PER_SEC)                       /* a guest that does not take its answer */
+#define EB_BROKER_LINGER_WAIT (2 * G_USEC_PER_SEC) /* after a refusal, for what is still being sent */
 
 /** EbTicked: something looked at now and then; its function may end it, and nothing else that ticks. */
 typedef struct {
@@ -32,6 +35,12 @@ typedef struct {
     void (*tick)(gpointer owner, gint64 now);
     gpointer owner;
 } EbTicked;
+
+/** EbHostCount: connections to one host. */
+typedef struct {
+    guint n;
+    char host[];
+} EbHostCount;
 
 /** EbAudit: what one connection or request did; sent as one row when it ends. */
 typedef struct {
@@ -43,6 +52,7 @@ typedef struct {
     const char *rule;       /* (nullable): of config */
     const char *provider;   /* (nullable): of config */
     EbBrokerConfig *config; /* (owned) (nullable) */
+    EbHostCount *counted;   /* (unowned) (nullable): the host's count it is part of */
     guint status;
     guint64 bytes_up;
     guint64 bytes_down;
@@ -74,6 +84,7 @@ typedef struct {
     gsize stalled;
     GQueue ticked;
     GSource *ticker;
+    GHashTable *hosts;                /* (element-type utf8 EbHostCount) */
     GHashTable *denied;               /* hosts the service was told of */
     const EbAnswerObserver *observer; /* (unowned) (nullable): sees the answers of providers pass */
     char *scratch;                    /* EB_BROKER_SCRATCH bytes; valid within one event */
@@ -96,6 +107,8 @@ void eb_broker_tick_soon(EbBroker *self);
 
 /** eb_audit_begin: @config: (transfer none) (nullable) */
 void eb_audit_begin(EbAudit *audit, const char *kind, const char *host, guint16 port, EbBrokerConfig *config);
+/** eb_audit_count_host: counts @audit's connection towards its host until it ends; FALSE at EB_BROKER_MAX_PER_HOST. */
+gboolean eb_audit_count_host(EbBroker *self, EbAudit *audit);
 /** eb_audit_end: sends the row and clears @audit; nothing when it was not begun. */
 void eb_audit_end(EbBroker *self, EbAudit *audit);
 /** eb_broker_report_refusal: tells the service of a host the first time a rule refuses it. */

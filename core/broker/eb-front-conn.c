@@ -7,8 +7,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "core/broker/eb-broker-dial.h"
+#include "core/base/eb-unix.h"
 #include "core/broker/eb-exchange.h"
+#include "core/broker/eb-opening.h"
 #include "core/broker/eb-route.h"
 #include "core/broker/eb-tunnel.h"
 
@@ -51,7 +52,7 @@ struct _EbFrontConn {
     GByteArray *out; /* (owned) (nullable): bounded by one piece of an answer */
     gsize out_at;
     GString *held;        /* (owned) (nullable): an answer's head that leaves with the first bytes of its body */
-    EbDial *dial;         /* (owned) (nullable) */
+    EbOpening *opening;   /* (owned) (nullable) */
     EbExchange *exchange; /* (owned) (nullable) */
     EbAudit audit;
 };
@@ -95,8 +96,8 @@ conn_destroy(EbFrontConn *self)
     if (self->dead)
         return;
     self->dead = TRUE;
-    if (self->dial != NULL)
-        eb_dial_cancel(g_steal_pointer(&self->dial));
+    if (self->opening != NULL)
+        eb_opening_cancel(g_steal_pointer(&self->opening));
     if (self->exchange != NULL)
         eb_exchange_abort(g_steal_pointer(&self->exchange));
     conn_end_request(self);
@@ -416,25 +417,32 @@ eb_front_conn_refuse(EbFrontConn *self, const EbRefusal *refusal)
 /* --- requests --- */
 
 static void
-conn_on_dialed(gpointer user_data, int fd, const EbAddress *address, const EbRefusal *refusal)
+conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *answer, const EbRefusal *refusal)
 {
-    static const char TEXT[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-    const struct iovec piece = {(void *)TEXT, sizeof TEXT - 1};
     EbFrontConn *self = user_data;
     EbBroker *broker = self->broker;
+    struct iovec piece;
+    gboolean written;
     int client;
 
-    if (fd < 0) {
+    if (refusal != NULL) {
         conn_refuse(self, refusal);
         return;
     }
-    if (!conn_write(self, &piece, 1) || conn_has_output(self)) {
-        close(fd);
+    piece = (struct iovec){answer->str, answer->len};
+    written = conn_write(self, &piece, 1);
+    self->audit.address = *address;
+    self->audit.status = (guint)g_ascii_strtoull(answer->str + strlen("HTTP/1.1 "), NULL, 10);
+    if (fd < 0 && written) {
+        conn_end_request(self);
+        conn_close_later(self);
+        return;
+    }
+    if (!written || conn_has_output(self)) {
+        eb_fd_clear(&fd);
         conn_destroy(self);
         return;
     }
-    self->audit.address = *address;
-    self->audit.status = 200;
     client = self->watch.fd;
     eb_poller_remove(broker->poller, &self->watch);
     self->watch.fd = -1;
@@ -444,13 +452,21 @@ conn_on_dialed(gpointer user_data, int fd, const EbAddress *address, const EbRef
     conn_destroy(self);
 }
 
-static void
-conn_answer_here(EbFrontConn *self, const char *head)
+/* TRUE when a bound refused it: those of all requests being forwarded, and of connections to one host. */
+static gboolean
+conn_is_busy(EbFrontConn *self, const EbRoute *route)
 {
-    GString *text = g_string_new(head);
+    gboolean exchange = route->kind == EB_ROUTE_FORWARD || route->kind == EB_ROUTE_PROVIDER;
+    EbRefusal busy;
 
-    eb_front_conn_begin_answer(self, text, FALSE);
-    eb_front_conn_end_answer(self, TRUE);
+    if (exchange && self->broker->n_exchanges >= EB_BROKER_MAX_EXCHANGES)
+        eb_refusal_set(&busy, EB_REFUSAL_BUSY, NULL, NULL);
+    else if (route->kind != EB_ROUTE_PROVIDER && !eb_audit_count_host(self->broker, &self->audit))
+        eb_refusal_set_target(&busy, EB_REFUSAL_BUSY, &route->target, "too many to this host");
+    else
+        return FALSE;
+    conn_refuse(self, &busy);
+    return TRUE;
 }
 
 static void
@@ -458,7 +474,6 @@ conn_follow(EbFrontConn *self, EbRoute *route)
 {
     static const char ESTABLISHED[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     const struct iovec piece = {(void *)ESTABLISHED, sizeof ESTABLISHED - 1};
-    EbRefusal busy;
 
     switch (route->kind) {
     case EB_ROUTE_OWN:
@@ -468,10 +483,14 @@ conn_follow(EbFrontConn *self, EbRoute *route)
         conn_next_request(self);
         break;
     case EB_ROUTE_TUNNEL:
-        eb_audit_begin(&self->audit, "connect", route->target.host, route->target.port, self->config);
+    case EB_ROUTE_WEBSOCKET:
+        eb_audit_begin(&self->audit, route->kind == EB_ROUTE_TUNNEL ? "connect" : "websocket", route->target.host,
+                       route->target.port, self->config);
         self->audit.rule = route->rule;
+        if (conn_is_busy(self, route))
+            break;
         self->state = STATE_DIAL;
-        eb_dial_start(self->broker, self->config, &route->target, conn_on_dialed, self, &self->dial);
+        eb_opening_start(self->broker, self->config, self->request, route, conn_on_opened, self, &self->opening);
         break;
     case EB_ROUTE_FORWARD:
     case EB_ROUTE_PROVIDER:
@@ -479,16 +498,14 @@ conn_follow(EbFrontConn *self, EbRoute *route)
                        route->target.port, self->config);
         self->audit.rule = route->rule;
         self->audit.provider = route->provider != NULL ? route->provider->name : NULL;
-        if (self->broker->n_exchanges >= EB_BROKER_MAX_EXCHANGES) {
-            eb_refusal_set(&busy, EB_REFUSAL_BUSY, NULL, NULL);
-            conn_refuse(self, &busy);
+        if (conn_is_busy(self, route))
             break;
-        }
         self->state = STATE_EXCHANGE;
         eb_exchange_start(self->broker, self, self->config, self->request, route, &self->exchange);
         break;
     case EB_ROUTE_PROBE:
-        conn_answer_here(self, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
+        eb_front_conn_begin_answer(self, g_string_new("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"), FALSE);
+        eb_front_conn_end_answer(self, TRUE);
         break;
     case EB_ROUTE_REFUSE:
     default:
@@ -644,8 +661,8 @@ conn_tick(gpointer owner, gint64 now)
     if (now == G_MAXINT64) {
         conn_destroy(self);
     } else if (self->state == STATE_DIAL) {
-        if (self->dial != NULL)
-            eb_dial_tick(self->dial, now);
+        if (self->opening != NULL)
+            eb_opening_tick(self->opening, now);
     } else if (self->state == STATE_EXCHANGE) {
         eb_exchange_tick(self->exchange, now);
     } else if (now >= self->deadline) {
@@ -661,28 +678,11 @@ conn_tick(gpointer owner, gint64 now)
     conn_free_if_unused(self);
 }
 
-static void
-turn_away(int fd)
-{
-    EbRefusal refusal;
-    GString *text;
-
-    eb_refusal_set(&refusal, EB_REFUSAL_BUSY, NULL, NULL);
-    text = eb_refusal_response(&refusal, FALSE, FALSE);
-    (void)!send(fd, text->str, text->len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    g_string_free(text, TRUE);
-    close(fd);
-}
-
 void
 eb_front_conn_accept(EbBroker *broker, int fd)
 {
     EbFrontConn *self;
 
-    if (broker->n_connections >= EB_BROKER_MAX_CONNECTIONS) {
-        turn_away(fd);
-        return;
-    }
     self = g_new0(EbFrontConn, 1);
     self->broker = broker;
     broker->n_connections++;

@@ -289,7 +289,9 @@ read_framing(EbHttpRequest *request, guint *n_hosts, EbRefusal *refusal)
                 return refuse(refusal, EB_REFUSAL_BAD_REQUEST, "Transfer-Encoding is not \"chunked\" once");
             request->chunked = TRUE;
         } else if (g_ascii_strcasecmp(header->name, "Upgrade") == 0) {
-            return refuse(refusal, EB_REFUSAL_UPGRADE, NULL);
+            if (request->websocket || g_ascii_strcasecmp(header->value, "websocket") != 0)
+                return refuse(refusal, EB_REFUSAL_UPGRADE, NULL);
+            request->websocket = TRUE;
         } else if (g_ascii_strcasecmp(header->name, "Expect") == 0) {
             if (g_ascii_strcasecmp(header->value, "100-continue") != 0)
                 return refuse(refusal, EB_REFUSAL_EXPECTATION, NULL);
@@ -399,7 +401,7 @@ eb_http_front_head(EbHttpFront *self, const char *bytes, gsize length, gsize *co
     memcpy(request->storage, bytes, end);
     request->storage[end] = '\0';
     request->n_headers = 0;
-    request->keep_alive = request->expect_continue = request->chunked = FALSE;
+    request->keep_alive = request->expect_continue = request->websocket = request->chunked = FALSE;
     request->content_length = 0;
     result = cut_lines(request->storage, end, request, refusal);
     if (result == EB_HTTP_DONE)

@@ -52,6 +52,7 @@ typedef struct {
     gboolean keep_alive;
     gboolean http_1_0;
     gboolean expect_continue;
+    gboolean websocket; /* asks for the one Upgrade that is forwarded */
     gboolean chunked;
     guint64 content_length; /* 0 when chunked or none */
     guint n_headers;

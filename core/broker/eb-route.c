@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/broker/eb-websocket.h"
+
 #define PREFIX "/provider/"
 
 /* Every header a credential is carried in by any kind of provider, and what could stand for one. */
@@ -271,9 +273,15 @@ void
 eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean inner, EbRoute *route)
 {
     gboolean own;
+    const char *why = NULL;
     EbRefusalCode code;
 
     memset(route, 0, sizeof *route);
+    if (request->websocket &&
+        (request->form != EB_HTTP_ABSOLUTE || eb_target_is_own(&request->host, config->relay_port))) {
+        eb_refusal_set(&route->refusal, EB_REFUSAL_UPGRADE, NULL, NULL);
+        return;
+    }
     if (request->form == EB_HTTP_ORIGIN) {
         route_own(config, request, route);
         return;
@@ -299,7 +307,14 @@ eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean 
         eb_refusal_set_target(&route->refusal, code, &request->host, NULL);
         return;
     }
-    route->kind = request->form == EB_HTTP_AUTHORITY ? EB_ROUTE_TUNNEL : EB_ROUTE_FORWARD;
-    if (route->kind == EB_ROUTE_FORWARD)
-        route->path = g_strdup(request->path);
+    if (request->form == EB_HTTP_AUTHORITY) {
+        route->kind = EB_ROUTE_TUNNEL;
+        return;
+    }
+    if (request->websocket && !eb_websocket_check_request(request, &why)) {
+        eb_refusal_set_target(&route->refusal, EB_REFUSAL_BAD_REQUEST, &request->host, why);
+        return;
+    }
+    route->kind = request->websocket ? EB_ROUTE_WEBSOCKET : EB_ROUTE_FORWARD;
+    route->path = g_strdup(request->path);
 }

@@ -8,11 +8,12 @@ G_BEGIN_DECLS
 
 typedef enum {
     EB_ROUTE_REFUSE,
-    EB_ROUTE_OWN,      /* CONNECT to the broker itself: plain HTTP follows on this connection */
-    EB_ROUTE_TUNNEL,   /* CONNECT to an allowed host */
-    EB_ROUTE_FORWARD,  /* plain http to an allowed host */
-    EB_ROUTE_PROVIDER, /* to the provider, with its key */
-    EB_ROUTE_PROBE,    /* HEAD or GET of a provider's root: answered here */
+    EB_ROUTE_OWN,       /* CONNECT to the broker itself: plain HTTP follows on this connection */
+    EB_ROUTE_TUNNEL,    /* CONNECT to an allowed host */
+    EB_ROUTE_FORWARD,   /* plain http to an allowed host */
+    EB_ROUTE_WEBSOCKET, /* a WebSocket over plain http to an allowed host */
+    EB_ROUTE_PROVIDER,  /* to the provider, with its key */
+    EB_ROUTE_PROBE,     /* HEAD or GET of a provider's root: answered here */
 } EbRouteKind;
 
 /** EbRoute: what is to be done with one request. */

@@ -348,8 +348,10 @@ tunnel_tick(gpointer owner, gint64 now)
 {
     Tunnel *self = owner;
 
-    if (now - self->active_at >= EB_BROKER_IDLE_WAIT)
-        tunnel_end(self);
+    if (now - self->active_at < EB_BROKER_IDLE_WAIT && now - self->audit.started < EB_BROKER_TUNNEL_WAIT)
+        return;
+    self->audit.decision = "time-limit";
+    tunnel_end(self);
 }
 
 void
