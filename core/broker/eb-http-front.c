@@ -292,6 +292,8 @@ read_framing(EbHttpRequest *request, guint *n_hosts, EbRefusal *refusal)
             if (request->websocket || g_ascii_strcasecmp(header->value, "websocket") != 0)
                 return refuse(refusal, EB_REFUSAL_UPGRADE, NULL);
             request->websocket = TRUE;
+            /* Behind a refused one may come anything but a request. */
+            request->keep_alive = FALSE;
         } else if (g_ascii_strcasecmp(header->name, "Expect") == 0) {
             if (g_ascii_strcasecmp(header->value, "100-continue") != 0)
                 return refuse(refusal, EB_REFUSAL_EXPECTATION, NULL);
