@@ -108,7 +108,7 @@ static const Row ROWS[] = {
      HEAD("GET /",
           "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"),
      EB_REFUSAL_UPGRADE},
-    {"websocket", HEAD("GET /", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), EB_REFUSAL_UPGRADE},
+    {"websocket-or-h2c", HEAD("GET /", "Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n"), EB_REFUSAL_UPGRADE},
     {"expectation", HEAD("POST /", "Expect: 200-ok\r\nContent-Length: 5\r\n"), EB_REFUSAL_EXPECTATION},
     {"tls", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", EB_REFUSAL_BAD_REQUEST},
     {"empty line first", "\r\nGET / HTTP/1.1\r\nHost: h.test\r\n\r\n", EB_REFUSAL_BAD_REQUEST},
