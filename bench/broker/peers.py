@@ -225,7 +225,7 @@ def errand_box(build, work, ca, name, with_relay):
     authority = f'"ca": "{ca}",' if ca else ""
     rules = write(f"{run_dir}/rules.json", f"""{{"allow": ["127.0.0.1", "*.example.com"], "ports": [443, {BASE}],
 "allow_internal": true, {authority} "providers": [{{"name": "p", "kind": "anthropic",
-"base_url": "https://localhost:{BASE + 1}", "key_file": "{run_dir}/key", "nonce_file": "{run_dir}/nonce"}}]}}""")
+"base_url": "https://127.0.0.1:{BASE + 1}", "key_file": "{run_dir}/key", "nonce_file": "{run_dir}/nonce"}}]}}""")
     broker = f"{build}/tests/component/broker/broker-run {run_dir} {rules}"
     if not with_relay:
         return Peer(name, "connect post" if ca else "memory", f"unix:{run_dir}/model.sock", [broker], "/provider/p",

@@ -9,39 +9,6 @@
 
 /* A body up to this size leaves in one record with the head. */
 #define ONE_RECORD (16 * 1024)
-/* Pieces read before the others get their turn. */
-#define TURN 8
-
-/* --- failing --- */
-
-static void
-forget_request(EbExchange *self)
-{
-    if (self->pending != NULL)
-        sodium_memzero(self->pending->data, self->pending->len);
-    g_clear_pointer(&self->pending, g_byte_array_unref);
-    self->pending_at = self->whole_at = 0;
-    self->up_done = self->up_broken = FALSE;
-}
-
-/*
- * A kept connection may turn out to be closed by its other end just now. When nothing of an answer came and the body is
- * still here as a whole, the request is sent once more on a connection of its own; what streamed through is gone.
- */
-static void
-h1_fail(EbExchange *self, const char *detail)
-{
-    if (self->kept && !self->heard && !self->retried && self->streamed == 0) {
-        self->retried = TRUE;
-        g_clear_pointer(&self->up, eb_upstream_conn_free);
-        forget_request(self);
-        self->moved_at = g_get_monotonic_time();
-        eb_exchange_dial(self);
-        return;
-    }
-    eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, detail);
-}
-
 /* --- the way up --- */
 
 /* FALSE: it did not take everything; what is left is kept when @keep. */
@@ -235,8 +202,8 @@ static void
 h1_ended(EbExchange *self, gboolean clean)
 {
     if (self->phase != EB_EXCHANGE_BODY) {
-        h1_fail(self, self->heard ? "it ended the connection within the head of its answer"
-                                  : "it ended the connection without an answer");
+        eb_exchange_fail(self, self->heard ? "it ended the connection within the head of its answer"
+                                           : "it ended the connection without an answer");
     } else if (self->answer.head.body == EB_HTTP_BODY_CLOSE && clean) {
         h1_release(self, FALSE);
         eb_exchange_pass(self, NULL, 0, TRUE);
@@ -252,7 +219,7 @@ h1_pump_down(EbExchange *self)
         EbUpstreamResult result;
         gsize got;
 
-        if (i == TURN) {
+        if (i == EB_UPSTREAM_TURN) {
             eb_poller_requeue(self->broker->poller, &self->up->watch);
             return;
         }

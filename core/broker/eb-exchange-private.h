@@ -5,6 +5,7 @@
 #include "core/broker/eb-exchange.h"
 #include "core/broker/eb-http-answer.h"
 #include "core/broker/eb-key-filter.h"
+#include "core/broker/eb-upstream-h2.h"
 #include "core/broker/eb-upstream.h"
 
 G_BEGIN_DECLS
@@ -27,7 +28,12 @@ struct _EbExchange {
     EbRoute route;                /* its path owned; its provider of config */
     const EbHttpRequest *request; /* (unowned): conn's, valid as long as conn is set */
     EbDial *dial;                 /* (owned) (nullable) */
-    EbUpstreamConn *up;           /* (owned) (nullable) */
+    EbUpstreamConn *up;           /* (owned) (nullable): with HTTP/1.1, and while connecting */
+    EbH2 *h2;                     /* (unowned) (nullable): with HTTP/2 */
+    GList h2_link;
+    gint32 stream_id;
+    gboolean stream_open;
+    gsize owed; /* bytes whose window is given back when the guest took them */
     EbExchangePhase phase;
     gint64 moved_at;
     gboolean kept;    /* up was used before */
@@ -54,8 +60,12 @@ struct _EbExchange {
 EbExchange *eb_exchange_ref(EbExchange *self);
 void eb_exchange_unref(EbExchange *self);
 
-/** eb_exchange_dial: opens a connection of its own. */
-void eb_exchange_dial(EbExchange *self);
+/**
+ * eb_exchange_fail: the connection let the request down. When it was used before, nothing of an answer came, and the
+ * body is still here as a whole, the request is sent once more on a connection of its own; otherwise it is refused, or
+ * its answer cut off. @detail: static text
+ */
+void eb_exchange_fail(EbExchange *self, const char *detail);
 /** eb_exchange_refuse: @detail: (nullable): static text. Once the answer has begun it is cut off instead. */
 void eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail);
 /** eb_exchange_begin_answer: passes the head on; it leaves with the first bytes of the body or with the next flush.
@@ -69,5 +79,8 @@ void eb_exchange_break(EbExchange *self);
 /** eb_exchange_h1_begin: up is connected and speaks HTTP/1.1. */
 void eb_exchange_h1_begin(EbExchange *self);
 void eb_exchange_h1_run(EbExchange *self);
+
+/** eb_h2_settle: sends what is due; @h2 may be gone afterwards. */
+void eb_h2_settle(EbH2 *h2);
 
 G_END_DECLS

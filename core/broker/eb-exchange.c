@@ -62,6 +62,8 @@ exchange_detach(EbExchange *self, gboolean complete)
     if (self->dial != NULL)
         eb_dial_cancel(g_steal_pointer(&self->dial));
     g_clear_pointer(&self->up, eb_upstream_conn_free);
+    if (self->h2 != NULL)
+        eb_h2_detach(self->h2, self);
     clear_pending(self);
     eb_exchange_unref(self);
 }
@@ -244,6 +246,8 @@ eb_exchange_drained(EbExchange *self)
     self->moved_at = g_get_monotonic_time();
     if (self->ended)
         exchange_end(self, TRUE);
+    else if (self->h2 != NULL)
+        eb_h2_drained(self->h2, self);
     else
         eb_exchange_h1_run(self);
     eb_exchange_unref(self);
@@ -252,13 +256,47 @@ eb_exchange_drained(EbExchange *self)
 /* --- the connection --- */
 
 static void
+exchange_begin_h2(EbExchange *self, EbH2 *h2)
+{
+    self->whole_at = 0;
+    eb_h2_begin(h2, self);
+}
+
+/* The handshake is over: what was agreed on? */
+static void
+exchange_begin(EbExchange *self)
+{
+    EbUpstream *upstream = self->broker->upstream;
+    const guchar *protocol = NULL;
+    guint length = 0;
+    EbH2 *h2;
+
+    if (self->up->ssl != NULL)
+        SSL_get0_alpn_selected(self->up->ssl, &protocol, &length);
+    if (length != 2 || memcmp(protocol, "h2", 2) != 0) {
+        eb_exchange_h1_begin(self);
+        return;
+    }
+    /* Others that were opening one at the same time may have been faster. */
+    h2 = eb_upstream_find_h2(upstream, &self->route.target, TRUE);
+    if (h2 != NULL)
+        g_clear_pointer(&self->up, eb_upstream_conn_free);
+    else
+        h2 = eb_upstream_add_h2(upstream, g_steal_pointer(&self->up));
+    if (h2 != NULL)
+        exchange_begin_h2(self, h2);
+    else
+        eb_exchange_refuse(self, EB_REFUSAL_BUSY, NULL);
+}
+
+static void
 exchange_shake_hands(EbExchange *self)
 {
     const char *why;
 
     switch (eb_upstream_conn_handshake(self->up)) {
     case EB_UPSTREAM_OK:
-        eb_exchange_h1_begin(self);
+        exchange_begin(self);
         break;
     case EB_UPSTREAM_WAIT:
         break;
@@ -299,7 +337,7 @@ exchange_on_dialed(gpointer user_data, int fd, const EbAddress *address, const E
         return;
     }
     if (provider != NULL && provider->tls) {
-        ssl = eb_upstream_tls_open(eb_upstream_get_tls(self->broker->upstream), &self->route.target, FALSE);
+        ssl = eb_upstream_tls_open(eb_upstream_get_tls(self->broker->upstream), &self->route.target, TRUE);
         if (ssl == NULL) {
             close(fd);
             eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, "TLS cannot be set up");
@@ -313,12 +351,34 @@ exchange_on_dialed(gpointer user_data, int fd, const EbAddress *address, const E
     exchange_ready(self->up, self);
 }
 
-void
-eb_exchange_dial(EbExchange *self)
+static void
+exchange_dial(EbExchange *self)
 {
     self->phase = EB_EXCHANGE_CONNECT;
     self->kept = FALSE;
     eb_dial_start(self->broker, self->config, &self->route.target, exchange_on_dialed, self, &self->dial);
+}
+
+/*
+ * A kept connection may turn out to be closed by its other end just now. What streamed through is gone and cannot be
+ * sent again; the client knows what to do with a 502.
+ */
+void
+eb_exchange_fail(EbExchange *self, const char *detail)
+{
+    if (self->conn == NULL)
+        return;
+    if (!self->kept || self->heard || self->retried || self->streamed > 0) {
+        eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, detail);
+        return;
+    }
+    self->retried = TRUE;
+    g_clear_pointer(&self->up, eb_upstream_conn_free);
+    clear_pending(self);
+    self->whole_at = 0;
+    self->up_done = self->up_broken = FALSE;
+    self->moved_at = g_get_monotonic_time();
+    exchange_dial(self);
 }
 
 void
@@ -326,6 +386,8 @@ eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, c
                   EbRoute *route, EbExchange **slot)
 {
     EbExchange *self = g_new0(EbExchange, 1);
+    gboolean of_provider = route->provider != NULL;
+    EbH2 *h2;
 
     *slot = self;
     self->ref_count = 2; /* the slot's, and this call's */
@@ -340,13 +402,17 @@ eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, c
     if (eb_http_request_has_body(request))
         self->whole = eb_front_conn_take_body(conn);
     broker->n_exchanges++;
-    self->up = eb_upstream_take(broker->upstream, &self->route.target, self->route.provider != NULL);
-    if (self->up != NULL) {
+    h2 = eb_upstream_find_h2(broker->upstream, &self->route.target, of_provider);
+    if (h2 == NULL)
+        self->up = eb_upstream_take(broker->upstream, &self->route.target, of_provider);
+    self->kept = h2 != NULL || self->up != NULL;
+    if (h2 != NULL) {
+        exchange_begin_h2(self, h2);
+    } else if (self->up != NULL) {
         eb_upstream_conn_set_owner(self->up, exchange_ready, self);
-        self->kept = TRUE;
         eb_exchange_h1_begin(self);
     } else {
-        eb_exchange_dial(self);
+        exchange_dial(self);
     }
     eb_exchange_unref(self);
 }
@@ -354,10 +420,13 @@ eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, c
 void
 eb_exchange_body_ready(EbExchange *self)
 {
-    if (self->phase != EB_EXCHANGE_REQUEST || self->up_done)
+    if (self->phase == EB_EXCHANGE_CONNECT || self->up_done)
         return;
     eb_exchange_ref(self);
-    eb_exchange_h1_run(self);
+    if (self->h2 != NULL)
+        eb_h2_body_ready(self->h2, self);
+    else
+        eb_exchange_h1_run(self);
     eb_exchange_unref(self);
 }
 

@@ -64,6 +64,8 @@ eb_http_answer_clear(EbHttpAnswer *self)
 {
     g_clear_pointer(&self->storage, g_free);
     g_clear_pointer(&self->head.headers, g_free);
+    if (self->added != NULL)
+        g_string_free(g_steal_pointer(&self->added), TRUE);
     self->head.n_headers = 0;
 }
 
@@ -327,4 +329,51 @@ eb_http_answer_read_body(EbHttpAnswer *self, char *bytes, gsize length, gsize *n
         *n_body = *consumed = length;
         return EB_HTTP_MORE;
     }
+}
+
+/* --- HTTP/2 --- */
+
+/* They are put down as HTTP/1.1 would have them, so that one parser judges both. */
+gboolean
+eb_http_answer_add(EbHttpAnswer *self, const char *name, gsize name_length, const char *value, gsize value_length)
+{
+    gboolean is_status = name_length == 7 && memcmp(name, ":status", 7) == 0;
+
+    if (self->added == NULL)
+        self->added = g_string_sized_new(512);
+    if (self->added->len + name_length + value_length + 4 > EB_HTTP_MAX_ANSWER_HEAD ||
+        memchr(value, '\r', value_length) != NULL || memchr(value, '\n', value_length) != NULL ||
+        is_status != (self->added->len == 0))
+        return FALSE;
+    if (is_status) {
+        g_string_append(self->added, "HTTP/1.1 ");
+    } else {
+        g_string_append_len(self->added, name, (gssize)name_length);
+        g_string_append(self->added, ": ");
+    }
+    g_string_append_len(self->added, value, (gssize)value_length);
+    g_string_append(self->added, "\r\n");
+    return TRUE;
+}
+
+EbHttpResult
+eb_http_answer_finish(EbHttpAnswer *self, gboolean at_end)
+{
+    g_autoptr(GString) added = g_steal_pointer(&self->added);
+    EbHttpAnswerHead *head = &self->head;
+
+    if (added == NULL)
+        return EB_HTTP_REFUSED;
+    g_string_append(added, "\r\n");
+    if (!cut_lines(self, added->str, added->len) || !read_framing(self) || head->body == EB_HTTP_BODY_CHUNKED)
+        return EB_HTTP_REFUSED;
+    if (head->status < 200)
+        return !at_end && ++self->n_interim <= EB_HTTP_MAX_INTERIM ? EB_HTTP_MORE : EB_HTTP_REFUSED;
+    if (at_end && head->body == EB_HTTP_BODY_CLOSE) {
+        head->has_length = TRUE;
+        head->length = 0;
+    }
+    if (at_end)
+        head->body = EB_HTTP_BODY_NONE;
+    return EB_HTTP_DONE;
 }

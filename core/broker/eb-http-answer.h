@@ -41,6 +41,7 @@ typedef struct {
     EbHttpAnswerHead head;
     char *storage; /* (owned) (nullable): the head, cut into strings */
     gsize scanned;
+    GString *added; /* (owned) (nullable): lines that came one by one */
     guint n_interim;
     gboolean to_head_request;
     gboolean complete;
@@ -70,5 +71,13 @@ EbHttpResult eb_http_answer_read_head(EbHttpAnswer *self, const char *bytes, gsi
  * Returns: EB_HTTP_DONE at the body's end, EB_HTTP_REFUSED when the framing is broken.
  */
 EbHttpResult eb_http_answer_read_body(EbHttpAnswer *self, char *bytes, gsize length, gsize *n_body, gsize *consumed);
+
+/* --- HTTP/2: lines come one by one, framing is the library's --- */
+
+/** eb_http_answer_add: one line, ":status" first. FALSE: one too many, or not what a line may be. */
+gboolean eb_http_answer_add(EbHttpAnswer *self, const char *name, gsize name_length, const char *value,
+                            gsize value_length);
+/** eb_http_answer_finish: the lines are complete. @at_end: no body follows. MORE: it was an interim answer. */
+EbHttpResult eb_http_answer_finish(EbHttpAnswer *self, gboolean at_end);
 
 G_END_DECLS

@@ -11,6 +11,11 @@ eb_key_filter_init(EbKeyFilter *self, EbSecret *key)
     self->key = usable ? eb_secret_ref(key) : NULL;
     self->held = 0;
     self->out = NULL;
+    if (usable) {
+        g_auto(EbSecretView) view = eb_secret_view(key);
+
+        memcpy(self->lead, view.bytes, EB_KEY_FILTER_LEAD);
+    }
 }
 
 void
@@ -37,6 +42,19 @@ beginning_at_end(const char *bytes, gsize length, const char *key, gsize key_len
     return 0;
 }
 
+/* TRUE: neither the key nor a beginning of it at the end is in @bytes. Every look at the key costs two system calls. */
+static gboolean
+is_free_of(const EbKeyFilter *self, const char *bytes, gsize length)
+{
+    if (self->held > 0 || memmem(bytes, length, self->lead, EB_KEY_FILTER_LEAD) != NULL)
+        return FALSE;
+    for (gsize n = 1; n < EB_KEY_FILTER_LEAD && n <= length; n++) {
+        if (memcmp(bytes + length - n, self->lead, n) == 0)
+            return FALSE;
+    }
+    return TRUE;
+}
+
 const char *
 eb_key_filter_run(EbKeyFilter *self, const char *bytes, gsize length, gsize *n_out)
 {
@@ -44,7 +62,7 @@ eb_key_filter_run(EbKeyFilter *self, const char *bytes, gsize length, gsize *n_o
     gsize left;
 
     *n_out = length;
-    if (self->key == NULL)
+    if (self->key == NULL || is_free_of(self, bytes, length))
         return bytes;
 
     g_auto(EbSecretView) view = eb_secret_view(self->key);
@@ -94,7 +112,7 @@ eb_key_filter_end(EbKeyFilter *self, gsize *n_out)
 gboolean
 eb_key_filter_finds(EbKeyFilter *self, const char *text)
 {
-    if (self->key == NULL)
+    if (self->key == NULL || memmem(text, strlen(text), self->lead, EB_KEY_FILTER_LEAD) == NULL)
         return FALSE;
 
     g_auto(EbSecretView) view = eb_secret_view(self->key);

@@ -5,18 +5,21 @@
 
 G_BEGIN_DECLS
 
+/** EB_KEY_FILTER_MIN: shorter keys would be found by chance. */
+#define EB_KEY_FILTER_MIN 8
+/** EB_KEY_FILTER_LEAD: bytes of the key kept outside its locked pages: what providers put before every key ("sk-"). */
+#define EB_KEY_FILTER_LEAD 3
+
 /**
  * EbKeyFilter: blots a key out of what comes back, byte for byte, so that lengths stay. A provider, or what was set up
  * as one, may echo the request's headers. Holds back only what could be the beginning of the key.
  */
 typedef struct {
-    EbSecret *key; /* (owned) (nullable): NULL = everything passes */
-    gsize held;    /* bytes of the key that ended the last piece */
+    EbSecret *key;                 /* (owned) (nullable): NULL = everything passes */
+    char lead[EB_KEY_FILTER_LEAD]; /* how the key begins: what does not hold that needs no look at the key */
+    gsize held;                    /* bytes of the key that ended the last piece */
     GByteArray *out;
 } EbKeyFilter;
-
-/** EB_KEY_FILTER_MIN: shorter keys would be found by chance. */
-#define EB_KEY_FILTER_MIN 8
 
 void eb_key_filter_init(EbKeyFilter *self, EbSecret *key);
 void eb_key_filter_clear(EbKeyFilter *self);

@@ -10,11 +10,14 @@ struct _EbUpstream {
     EbBroker *broker;   /* (unowned) */
     EbUpstreamTls *tls; /* (owned) */
     GQueue idle;        /* the one used last first; at most EB_UPSTREAM_MAX_IDLE */
+    GPtrArray *h2;      /* (element-type EbH2) (owned): at most EB_UPSTREAM_MAX_H2 */
     EbTicked ticked;
     gboolean ticking;
     char *head;  /* (owned) (nullable): made with the first request */
     char *piece; /* (owned) (nullable): the same */
 };
+
+static void upstream_tick(gpointer owner, gint64 now);
 
 EbUpstream *
 eb_upstream_new(EbBroker *broker, EbUpstreamTls *tls)
@@ -24,17 +27,30 @@ eb_upstream_new(EbBroker *broker, EbUpstreamTls *tls)
     self->broker = broker;
     self->tls = tls;
     g_queue_init(&self->idle);
+    self->h2 = g_ptr_array_new();
     return self;
+}
+
+/* On the list of what ticks as long as there is anything to look at. */
+static void
+set_ticking(EbUpstream *self)
+{
+    gboolean wanted = self->idle.length > 0 || self->h2->len > 0;
+
+    if (wanted == self->ticking)
+        return;
+    self->ticking = wanted;
+    if (wanted)
+        eb_broker_tick_add(self->broker, &self->ticked, upstream_tick, self);
+    else
+        eb_broker_tick_remove(self->broker, &self->ticked);
 }
 
 static void
 forget(EbUpstream *self, EbUpstreamConn *conn)
 {
     g_queue_unlink(&self->idle, &conn->link);
-    if (self->idle.length == 0 && self->ticking) {
-        self->ticking = FALSE;
-        eb_broker_tick_remove(self->broker, &self->ticked);
-    }
+    set_ticking(self);
 }
 
 static void
@@ -44,11 +60,24 @@ drop(EbUpstream *self, EbUpstreamConn *conn)
     eb_upstream_conn_free(conn);
 }
 
+static void
+drop_h2(EbH2 *h2, gpointer owner)
+{
+    EbUpstream *self = owner;
+
+    g_ptr_array_remove_fast(self->h2, h2);
+    set_ticking(self);
+    eb_h2_free(h2);
+}
+
 void
 eb_upstream_free(EbUpstream *self)
 {
     while (self->idle.head != NULL)
         drop(self, self->idle.head->data);
+    while (self->h2->len > 0)
+        drop_h2(self->h2->pdata[0], self);
+    g_ptr_array_unref(self->h2);
     eb_upstream_tls_free(self->tls);
     if (self->head != NULL)
         sodium_free(self->head);
@@ -84,9 +113,41 @@ upstream_tick(gpointer owner, gint64 now)
         EbUpstreamConn *conn = self->idle.tail->data;
 
         if (now != G_MAXINT64 && now - conn->idle_since < EB_UPSTREAM_IDLE_WAIT)
-            return;
+            break;
         drop(self, conn);
     }
+    for (guint i = self->h2->len; i > 0; i--) {
+        EbH2 *h2 = self->h2->pdata[i - 1];
+        gint64 since = eb_h2_idle_since(h2);
+
+        if (now == G_MAXINT64 || (since != 0 && now - since >= EB_UPSTREAM_IDLE_WAIT))
+            drop_h2(h2, self);
+    }
+}
+
+EbH2 *
+eb_upstream_find_h2(EbUpstream *self, const EbTarget *target, gboolean of_provider)
+{
+    for (guint i = 0; i < self->h2->len; i++) {
+        if (eb_h2_accepts(self->h2->pdata[i], target, of_provider))
+            return self->h2->pdata[i];
+    }
+    return NULL;
+}
+
+EbH2 *
+eb_upstream_add_h2(EbUpstream *self, EbUpstreamConn *conn)
+{
+    EbH2 *h2;
+
+    if (self->h2->len >= EB_UPSTREAM_MAX_H2) {
+        eb_upstream_conn_free(conn);
+        return NULL;
+    }
+    h2 = eb_h2_new(conn, drop_h2, self);
+    g_ptr_array_add(self->h2, h2);
+    set_ticking(self);
+    return h2;
 }
 
 EbUpstreamConn *
@@ -124,10 +185,7 @@ eb_upstream_give(EbUpstream *self, EbUpstreamConn *conn)
     eb_upstream_conn_set_owner(conn, idle_ready, self);
     conn->link.prev = conn->link.next = NULL;
     g_queue_push_head_link(&self->idle, &conn->link);
-    if (!self->ticking) {
-        self->ticking = TRUE;
-        eb_broker_tick_add(self->broker, &self->ticked, upstream_tick, self);
-    }
+    set_ticking(self);
 }
 
 char *
