@@ -104,6 +104,7 @@ struct _EbBrokerStage {
     guint64 serial;
     guint32 flags;
     guint16 relay_port;
+    guint64 reserve, overshoot;
     char *session;
     guint n_ports;
     guint16 ports[EB_POLICY_MAX_PORTS];
@@ -159,6 +160,8 @@ stage_begin(EbBrokerStage *self, const EbBrokerMsg *msg, GError **error)
     self->serial = eb_broker_msg_number(msg, EB_BROKER_TAG_SERIAL, 0);
     self->flags = (guint32)eb_broker_msg_number(msg, EB_BROKER_TAG_FLAGS, 0);
     self->relay_port = (guint16)eb_broker_msg_number(msg, EB_BROKER_TAG_RELAY_PORT, 0);
+    self->reserve = eb_broker_msg_number(msg, EB_BROKER_TAG_RESERVE, 0);
+    self->overshoot = eb_broker_msg_number(msg, EB_BROKER_TAG_OVERSHOOT, 0);
     self->session = eb_broker_msg_string(msg, EB_BROKER_TAG_SESSION);
     if (self->session == NULL)
         return refuse(error, "no session is named");
@@ -264,6 +267,9 @@ stage_commit(EbBrokerStage *self, GError **error)
     config->serial = self->serial;
     config->session = g_steal_pointer(&self->session);
     config->relay_port = self->relay_port;
+    config->budget = (self->flags & EB_BROKER_FLAG_BUDGET) != 0;
+    config->reserve = MIN(self->reserve, EB_BROKER_MAX_TOKENS);
+    config->overshoot = MIN(self->overshoot, EB_BROKER_MAX_TOKENS);
     config->policy = g_steal_pointer(&policy);
     config->providers = g_steal_pointer(&self->providers);
     self->providers = g_ptr_array_new_with_free_func(provider_free);

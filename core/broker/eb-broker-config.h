@@ -31,6 +31,9 @@ typedef struct {
     guint64 serial;
     char *session;
     guint16 relay_port;
+    gboolean budget;      /* provider requests need a grant */
+    guint64 reserve;      /* tokens asked for when a request states no limit */
+    guint64 overshoot;    /* tokens beyond the last grant before an answer is cut off */
     EbPolicy *policy;     /* (owned) */
     GPtrArray *providers; /* (element-type EbProvider) (owned) */
 } EbBrokerConfig;

@@ -23,9 +23,11 @@ typedef struct {
     guint16 *ports;
     guint n_ports;
     gboolean allow_internal;
-    GBytes *ca_pem;       /* (nullable) (owned): certificates trusted beside the system's; read at start alone */
-    guint16 relay_port;   /* the broker's own address as the guest sees it: 127.0.0.1:relay_port */
-    GPtrArray *providers; /* (element-type EbBrokerProvider) (owned) */
+    GBytes *ca_pem;             /* (nullable) (owned): certificates trusted beside the system's; read at start alone */
+    gboolean budget;            /* provider requests need a grant: see the signal "ask" */
+    guint64 reserve, overshoot; /* tokens: with budget; see EbBudgetConfig */
+    guint16 relay_port;         /* the broker's own address as the guest sees it: 127.0.0.1:relay_port */
+    GPtrArray *providers;       /* (element-type EbBrokerProvider) (owned) */
 } EbBrokerRules;
 EbBrokerRules *eb_broker_rules_new(const char *session);
 void eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *kind, const char *base_url,

@@ -5,6 +5,7 @@
 #include <sodium.h>
 
 #include "core/base/eb-unix.h"
+#include "core/broker/eb-meter.h"
 
 /* Messages handled in one turn, so that a flood of updates leaves room for guests. */
 #define TURN 64
@@ -75,8 +76,13 @@ link_take(EbBrokerLink *self, gsize length)
     guint64 serial = 0;
     EbBrokerMsg msg;
 
-    if (!eb_broker_msg_decode(receive_buffer, length, &msg, &error) ||
-        !eb_broker_stage_take(self->stage, &msg, &config, &serial, &error)) {
+    if (eb_broker_msg_decode(receive_buffer, length, &msg, &error) && msg.type == EB_BROKER_MSG_GRANT) {
+        eb_meter_answer(self->broker, eb_broker_msg_number(&msg, EB_BROKER_TAG_SERIAL, 0),
+                        eb_broker_msg_number(&msg, EB_BROKER_TAG_TOKENS_OUT, 0),
+                        (guint)eb_broker_msg_number(&msg, EB_BROKER_TAG_NUMBER, 0));
+        return;
+    }
+    if (error != NULL || !eb_broker_stage_take(self->stage, &msg, &config, &serial, &error)) {
         link_answer(self, EB_BROKER_MSG_FAILED, serial, error->message);
         return;
     }
@@ -187,6 +193,50 @@ eb_broker_link_send_provider_error(EbBrokerLink *self, const char *provider, gui
     eb_broker_writer_string(&writer, EB_BROKER_TAG_NAME, provider);
     eb_broker_writer_number(&writer, EB_BROKER_TAG_STATUS, status);
     eb_broker_writer_string(&writer, EB_BROKER_TAG_TEXT, text);
+    link_send(self, &writer);
+}
+
+void
+eb_broker_link_send_ask(EbBrokerLink *self, guint64 id, const char *provider, const char *model, guint64 tokens_in,
+                        guint64 tokens_out, gboolean whole)
+{
+    EbBrokerWriter writer;
+
+    eb_broker_writer_begin(&writer, send_buffer, sizeof send_buffer, EB_BROKER_MSG_ASK);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_SERIAL, id);
+    eb_broker_writer_string(&writer, EB_BROKER_TAG_NAME, provider);
+    eb_broker_writer_string(&writer, EB_BROKER_TAG_MODEL, model);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_IN, tokens_in);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_OUT, tokens_out);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_FLAGS, whole ? 1 : 0);
+    link_send(self, &writer);
+}
+
+void
+eb_broker_link_send_more(EbBrokerLink *self, guint64 id, guint64 tokens)
+{
+    EbBrokerWriter writer;
+
+    eb_broker_writer_begin(&writer, send_buffer, sizeof send_buffer, EB_BROKER_MSG_MORE);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_SERIAL, id);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_OUT, tokens);
+    link_send(self, &writer);
+}
+
+void
+eb_broker_link_send_used(EbBrokerLink *self, guint64 id, const char *provider, const EbUsage *usage)
+{
+    EbBrokerWriter writer;
+
+    eb_broker_writer_begin(&writer, send_buffer, sizeof send_buffer, EB_BROKER_MSG_USED);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_SERIAL, id);
+    eb_broker_writer_string(&writer, EB_BROKER_TAG_NAME, provider);
+    eb_broker_writer_string(&writer, EB_BROKER_TAG_MODEL, usage->model);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_IN, usage->tokens_in);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_OUT, usage->tokens_out);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_CACHED, usage->tokens_cached);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_WRITTEN, usage->tokens_written);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_FLAGS, usage->estimated ? 1 : 0);
     link_send(self, &writer);
 }
 

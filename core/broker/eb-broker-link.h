@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/broker/eb-broker.h"
+#include "core/broker/eb-usage-scan.h"
 
 G_BEGIN_DECLS
 
@@ -18,6 +19,11 @@ void eb_broker_link_send_audit(EbBrokerLink *self, const EbAudit *audit);
 void eb_broker_link_send_denied(EbBrokerLink *self, const EbRefusal *refusal);
 void eb_broker_link_send_provider_error(EbBrokerLink *self, const char *provider, guint status, const char *text);
 /** eb_broker_link_send_ready: @lacking: (nullable): what the sandbox lacks on this host */
+/** eb_broker_link_send_ask: @whole: all of it or nothing. */
+void eb_broker_link_send_ask(EbBrokerLink *self, guint64 id, const char *provider, const char *model, guint64 tokens_in,
+                             guint64 tokens_out, gboolean whole);
+void eb_broker_link_send_more(EbBrokerLink *self, guint64 id, guint64 tokens);
+void eb_broker_link_send_used(EbBrokerLink *self, guint64 id, const char *provider, const EbUsage *usage);
 void eb_broker_link_send_ready(EbBrokerLink *self, const char *lacking);
 
 /**

@@ -21,6 +21,8 @@ G_BEGIN_DECLS
 #define EB_BROKER_TEXT_MAX 2048
 /** EB_BROKER_MAX_PROVIDERS: providers of one session. */
 #define EB_BROKER_MAX_PROVIDERS 32
+/** EB_BROKER_MAX_TOKENS: of one count; what is more is taken for this. */
+#define EB_BROKER_MAX_TOKENS G_GUINT64_CONSTANT(1000000000000)
 /** EB_BROKER_CONTROL_FD: where a broker finds its end of the pair. */
 #define EB_BROKER_CONTROL_FD 3
 /**
@@ -38,12 +40,18 @@ typedef enum {
     EB_BROKER_MSG_NONCE,     /* NAME, SECRET */
     EB_BROKER_MSG_COMMIT,    /* SERIAL */
 
+    EB_BROKER_MSG_GRANT = 24, /* SERIAL: of the ASK, TOKENS_OUT: 0 = no, NUMBER: which cap */
+
     EB_BROKER_MSG_READY = 64,     /* TEXT: what of the sandbox is missing, if anything */
     EB_BROKER_MSG_APPLIED,        /* SERIAL */
     EB_BROKER_MSG_FAILED,         /* SERIAL, TEXT */
     EB_BROKER_MSG_AUDIT,          /* one connection */
     EB_BROKER_MSG_DENIED,         /* HOST, PORT, TEXT: code */
     EB_BROKER_MSG_PROVIDER_ERROR, /* NAME, STATUS, TEXT */
+
+    EB_BROKER_MSG_ASK = 84, /* SERIAL, NAME, MODEL, TOKENS_IN, TOKENS_OUT, FLAGS: 1 = all or nothing */
+    EB_BROKER_MSG_MORE,     /* SERIAL, TOKENS_OUT */
+    EB_BROKER_MSG_USED,     /* SERIAL, NAME, MODEL, TOKENS_IN, _OUT, _CACHED, _WRITTEN, FLAGS: 1 = estimated */
 } EbBrokerMsgType;
 
 typedef enum {
@@ -68,10 +76,20 @@ typedef enum {
     EB_BROKER_TAG_RULE,
     EB_BROKER_TAG_STATUS,
     EB_BROKER_TAG_LOST,
+
+    EB_BROKER_TAG_MODEL = 50,
+    EB_BROKER_TAG_TOKENS_IN,
+    EB_BROKER_TAG_TOKENS_OUT,
+    EB_BROKER_TAG_TOKENS_CACHED,
+    EB_BROKER_TAG_TOKENS_WRITTEN,
+    EB_BROKER_TAG_RESERVE,
+    EB_BROKER_TAG_OVERSHOOT,
+    EB_BROKER_TAG_NUMBER,
 } EbBrokerTag;
 
 #define EB_BROKER_FLAG_PROXY (1u << 0)
 #define EB_BROKER_FLAG_ALLOW_INTERNAL (1u << 1)
+#define EB_BROKER_FLAG_BUDGET (1u << 8)
 
 /** EbBrokerMsg: a decoded message; fields point into the bytes it was decoded from. */
 typedef struct {

@@ -51,6 +51,9 @@ eb_broker_rules_copy(const EbBrokerRules *self)
     copy->allow_internal = self->allow_internal;
     copy->ca_pem = self->ca_pem != NULL ? g_bytes_ref(self->ca_pem) : NULL;
     copy->relay_port = self->relay_port;
+    copy->budget = self->budget;
+    copy->reserve = self->reserve;
+    copy->overshoot = self->overshoot;
     for (guint i = 0; i < self->providers->len; i++) {
         EbBrokerProvider *provider = self->providers->pdata[i];
 

@@ -71,7 +71,10 @@ write_begin(EbBrokerSender *self, EbBrokerWriter *writer)
     eb_broker_writer_string(writer, EB_BROKER_TAG_SESSION, rules->session);
     eb_broker_writer_number(writer, EB_BROKER_TAG_FLAGS,
                             (rules->proxy ? EB_BROKER_FLAG_PROXY : 0) |
-                                (rules->allow_internal ? EB_BROKER_FLAG_ALLOW_INTERNAL : 0));
+                                (rules->allow_internal ? EB_BROKER_FLAG_ALLOW_INTERNAL : 0) |
+                                (rules->budget ? EB_BROKER_FLAG_BUDGET : 0));
+    eb_broker_writer_number(writer, EB_BROKER_TAG_RESERVE, rules->reserve);
+    eb_broker_writer_number(writer, EB_BROKER_TAG_OVERSHOOT, rules->overshoot);
     eb_broker_writer_number(writer, EB_BROKER_TAG_RELAY_PORT, rules->relay_port);
     eb_broker_writer_bytes(writer, EB_BROKER_TAG_PORTS, ports->data, ports->len);
 }

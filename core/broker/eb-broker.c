@@ -9,6 +9,7 @@
 #include "core/base/eb-unix.h"
 #include "core/broker/eb-broker-link.h"
 #include "core/broker/eb-front-conn.h"
+#include "core/broker/eb-meter.h"
 #include "core/broker/eb-tunnel.h"
 #include "core/broker/eb-upstream.h"
 
@@ -227,6 +228,8 @@ eb_broker_new(GMainContext *context, GResolver *resolver, EbUpstreamTls *tls, GE
     self->upstream = eb_upstream_new(self, tls);
     self->scratch = g_malloc(EB_BROKER_SCRATCH);
     self->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    self->meters = g_hash_table_new(g_int64_hash, g_int64_equal);
+    self->observer = &EB_METER_OBSERVER;
     self->denied = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&self->ticked);
     self->ticker = g_source_new(&ticker_funcs, sizeof(GSource));
@@ -256,6 +259,7 @@ eb_broker_free(EbBroker *self)
     g_source_unref(self->ticker);
     g_clear_pointer(&self->config, eb_broker_config_unref);
     g_hash_table_unref(self->hosts);
+    g_hash_table_unref(self->meters);
     g_hash_table_unref(self->denied);
     g_object_unref(self->resolver);
     g_free(self->scratch);

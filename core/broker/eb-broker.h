@@ -64,6 +64,7 @@ typedef struct _EbUpstream EbUpstream;
 typedef struct _EbUpstreamTls EbUpstreamTls;
 typedef struct _EbDialer EbDialer;
 typedef struct _EbPipePool EbPipePool;
+typedef struct _EbMeter EbMeter;
 typedef struct _EbAnswerObserver EbAnswerObserver;
 
 /** EbBroker: one session's broker; a single thread, a single loop. */
@@ -84,7 +85,9 @@ typedef struct {
     gsize stalled;
     GQueue ticked;
     GSource *ticker;
-    GHashTable *hosts;                /* (element-type utf8 EbHostCount) */
+    GHashTable *hosts;  /* (element-type utf8 EbHostCount) */
+    GHashTable *meters; /* (guint64 id -> EbMeter), not owned: one a request under way */
+    guint64 last_meter;
     GHashTable *denied;               /* hosts the service was told of */
     const EbAnswerObserver *observer; /* (unowned) (nullable): sees the answers of providers pass */
     char *scratch;                    /* EB_BROKER_SCRATCH bytes; valid within one event */

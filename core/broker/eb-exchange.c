@@ -184,7 +184,7 @@ eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head)
     }
     audit->status = head->status;
     if (self->route.provider != NULL && self->broker->observer != NULL)
-        self->watched = self->broker->observer->begin(self->broker, self->route.provider, self->request, head);
+        self->watched = self->broker->observer->begin(self->broker, self->conn, head);
     eb_front_conn_begin_answer(self->conn, text, by_close);
 }
 
@@ -218,8 +218,10 @@ eb_exchange_pass(EbExchange *self, const char *bytes, gsize length, gboolean las
 
     if (self->conn == NULL)
         return;
-    if (self->watched != NULL && length > 0)
-        self->broker->observer->bytes(self->watched, bytes, length);
+    if (self->watched != NULL && length > 0 && !self->broker->observer->bytes(self->watched, bytes, length)) {
+        exchange_end(self, FALSE);
+        return;
+    }
     out = length > 0 ? eb_key_filter_run(&self->filter, bytes, length, &n_out) : "";
     sent = exchange_send(self, out, n_out, last && self->filter.held == 0);
     if (last && self->conn != NULL && self->filter.held > 0) {

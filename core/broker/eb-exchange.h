@@ -32,11 +32,10 @@ void eb_exchange_abort(EbExchange *self);
  * yet blotted out. Whoever looks at it keeps no copy of what it does not need.
  */
 struct _EbAnswerObserver {
-    /** begin: Returns: (nullable): what the others are called with; NULL: this answer is not looked at. @provider and
-     *  @request live until end. */
-    gpointer (*begin)(EbBroker *broker, EbProvider *provider, const EbHttpRequest *request,
-                      const EbHttpAnswerHead *head);
-    void (*bytes)(gpointer watched, const char *bytes, gsize length);
+    /** begin: Returns: (nullable): what the others are called with; NULL: this answer is not looked at. */
+    gpointer (*begin)(EbBroker *broker, EbFrontConn *conn, const EbHttpAnswerHead *head);
+    /** bytes: FALSE: the answer is cut off here. */
+    gboolean (*bytes)(gpointer watched, const char *bytes, gsize length);
     /** end: called once; @complete: FALSE when the answer broke off or the guest went away */
     void (*end)(gpointer watched, gboolean complete);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/broker/eb-front-conn.h"
+#include "core/broker/eb-front-conn-private.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,54 +8,12 @@
 #include <unistd.h>
 
 #include "core/base/eb-unix.h"
-#include "core/broker/eb-exchange.h"
-#include "core/broker/eb-opening.h"
-#include "core/broker/eb-route.h"
 #include "core/broker/eb-tunnel.h"
 
 /* Bytes thrown away behind a refusal, so that the client gets to read it before it sees the connection close. */
 #define LINGER_MAX (16u << 20)
 /* A body up to this size that is here already is passed on in one piece. */
 #define WHOLE_BODY_MAX (128 * 1024)
-
-typedef enum {
-    STATE_HEAD,     /* between requests, or within a head */
-    STATE_DIAL,     /* a tunnel is being opened */
-    STATE_EXCHANGE, /* a request is being answered by an upstream */
-    STATE_CLOSING,  /* writes what is left, then waits for the guest to see it */
-} State;
-
-struct _EbFrontConn {
-    EbBroker *broker; /* (unowned) */
-    EbWatch watch;    /* fd owned */
-    EbTicked ticked;
-    State state;
-    guint holds; /* running calls that use this connection after it may have ended */
-    gboolean dead;
-    gboolean readable;
-    gboolean peer_ended; /* it sends nothing more; through the relay this is all that shows of a gone client */
-    gboolean peer_gone;  /* it reads nothing more either */
-    gboolean shut;
-    gboolean inner; /* behind a CONNECT to the broker itself */
-    gboolean keep_alive;
-    gboolean body_done;
-    gboolean answer_begun;
-    gboolean continue_due;
-    gint64 deadline;
-    gsize lingered;
-    EbHttpFront front;
-    EbHttpRequest *request; /* (owned) (nullable) */
-    EbBrokerConfig *config; /* (owned) (nullable): of the running request */
-    GByteArray *in;         /* (owned) (nullable): received, not yet read; bounded by one receive */
-    GByteArray *body;       /* (owned) (nullable): at most EB_FRONT_PIECE */
-    gsize body_at;
-    GByteArray *out; /* (owned) (nullable): bounded by one piece of an answer */
-    gsize out_at;
-    GString *held;        /* (owned) (nullable): an answer's head that leaves with the first bytes of its body */
-    EbOpening *opening;   /* (owned) (nullable) */
-    EbExchange *exchange; /* (owned) (nullable) */
-    EbAudit audit;
-};
 
 static void conn_run(EbFrontConn *self);
 
@@ -68,8 +26,8 @@ conn_drop_held(EbFrontConn *self)
         g_string_free(g_steal_pointer(&self->held), TRUE);
 }
 
-static void
-conn_free_if_unused(EbFrontConn *self)
+void
+eb_front_conn_release(EbFrontConn *self)
 {
     if (self->dead && self->holds == 0)
         g_free(self);
@@ -79,6 +37,8 @@ static void
 conn_end_request(EbFrontConn *self)
 {
     eb_audit_end(self->broker, &self->audit);
+    g_clear_pointer(&self->meter, eb_meter_end);
+    eb_route_clear(&self->asked);
     if (self->request != NULL)
         eb_http_request_clear(self->request);
     g_clear_pointer(&self->request, g_free);
@@ -88,8 +48,8 @@ conn_end_request(EbFrontConn *self)
     self->answer_begun = self->continue_due = FALSE;
 }
 
-static void
-conn_destroy(EbFrontConn *self)
+void
+eb_front_conn_destroy(EbFrontConn *self)
 {
     EbBroker *broker = self->broker;
 
@@ -108,7 +68,7 @@ conn_destroy(EbFrontConn *self)
     conn_drop_held(self);
     broker->n_connections--;
     eb_broker_resume_accept(broker);
-    conn_free_if_unused(self);
+    eb_front_conn_release(self);
 }
 
 /* --- writing --- */
@@ -187,7 +147,7 @@ conn_flush(EbFrontConn *self)
 static void
 conn_close_later(EbFrontConn *self)
 {
-    self->state = STATE_CLOSING;
+    self->state = EB_FRONT_CLOSING;
     self->deadline = g_get_monotonic_time() + EB_BROKER_LINGER_WAIT;
     eb_poller_requeue(self->broker->poller, &self->watch);
 }
@@ -195,7 +155,7 @@ conn_close_later(EbFrontConn *self)
 static void
 conn_next_request(EbFrontConn *self)
 {
-    self->state = STATE_HEAD;
+    self->state = EB_FRONT_HEAD;
     self->deadline = g_get_monotonic_time() + EB_BROKER_KEEP_ALIVE_WAIT;
     /* From the loop, not from here: a guest can queue many requests, and each would be one call deeper. */
     eb_poller_requeue(self->broker->poller, &self->watch);
@@ -214,8 +174,8 @@ conn_may_go_on(EbFrontConn *self, const EbRefusal *refusal)
            !self->answer_begun && eb_refusal_status(refusal->code) != 400;
 }
 
-static void
-conn_refuse(EbFrontConn *self, const EbRefusal *refusal)
+void
+eb_front_conn_refuse_now(EbFrontConn *self, const EbRefusal *refusal)
 {
     gboolean head_only = self->request != NULL && self->request->method == EB_HTTP_HEAD;
     gboolean keep = conn_may_go_on(self, refusal);
@@ -237,7 +197,7 @@ conn_refuse(EbFrontConn *self, const EbRefusal *refusal)
     }
     conn_end_request(self);
     if (!written)
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
     else if (keep)
         conn_next_request(self);
     else
@@ -250,6 +210,12 @@ EbAudit *
 eb_front_conn_get_audit(EbFrontConn *self)
 {
     return &self->audit;
+}
+
+EbMeter *
+eb_front_conn_get_meter(EbFrontConn *self)
+{
+    return self->meter;
 }
 
 gboolean
@@ -267,8 +233,8 @@ body_sink(gpointer user_data, const char *bytes, gsize length)
 }
 
 /* FALSE: nothing to read now, or (readable still set) the guest is gone. */
-static gboolean
-conn_receive(EbFrontConn *self, gsize most)
+gboolean
+eb_front_conn_receive(EbFrontConn *self, gsize most)
 {
     ssize_t got = recv(self->watch.fd, self->broker->scratch, most, MSG_DONTWAIT);
 
@@ -323,10 +289,10 @@ eb_front_conn_read_body(EbFrontConn *self, char *buffer, gsize size, gsize *n_re
             return EB_BODY_END;
         if (self->continue_due && self->in == NULL)
             conn_ask_to_continue(self);
-        if (self->in == NULL && (!self->readable || !conn_receive(self, EB_FRONT_PIECE))) {
+        if (self->in == NULL && (!self->readable || !eb_front_conn_receive(self, EB_FRONT_PIECE))) {
             if (!self->readable)
                 return EB_BODY_WAIT;
-            conn_destroy(self);
+            eb_front_conn_destroy(self);
             return EB_BODY_BROKEN;
         }
         if (self->body == NULL)
@@ -339,7 +305,7 @@ eb_front_conn_read_body(EbFrontConn *self, char *buffer, gsize size, gsize *n_re
         self->body_done = result == EB_HTTP_DONE;
         if (result == EB_HTTP_REFUSED) {
             eb_exchange_abort(g_steal_pointer(&self->exchange));
-            conn_refuse(self, &refusal);
+            eb_front_conn_refuse_now(self, &refusal);
             return EB_BODY_BROKEN;
         }
     }
@@ -354,7 +320,7 @@ eb_front_conn_take_body(EbFrontConn *self)
     if (self->request->chunked || self->body_done || self->request->content_length > WHOLE_BODY_MAX)
         return NULL;
     if (self->readable && (self->in == NULL || self->in->len < length))
-        conn_receive(self, WHOLE_BODY_MAX);
+        eb_front_conn_receive(self, WHOLE_BODY_MAX);
     if (self->in == NULL || self->in->len < length)
         return NULL;
     bytes = g_bytes_new(self->in->data, length);
@@ -385,7 +351,7 @@ gboolean
 eb_front_conn_send(EbFrontConn *self, const struct iovec *pieces, guint n_pieces)
 {
     if (!conn_write(self, pieces, n_pieces)) {
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
         return FALSE;
     }
     return !conn_has_output(self);
@@ -400,7 +366,7 @@ eb_front_conn_end_answer(EbFrontConn *self, gboolean complete)
         self->audit.decision = "broken-off";
     conn_end_request(self);
     if (!complete)
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
     else if (self->keep_alive)
         conn_next_request(self);
     else
@@ -411,7 +377,7 @@ void
 eb_front_conn_refuse(EbFrontConn *self, const EbRefusal *refusal)
 {
     self->exchange = NULL;
-    conn_refuse(self, refusal);
+    eb_front_conn_refuse_now(self, refusal);
 }
 
 /* --- requests --- */
@@ -426,7 +392,7 @@ conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *an
     int client;
 
     if (refusal != NULL) {
-        conn_refuse(self, refusal);
+        eb_front_conn_refuse_now(self, refusal);
         return;
     }
     piece = (struct iovec){answer->str, answer->len};
@@ -440,7 +406,7 @@ conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *an
     }
     if (!written || conn_has_output(self)) {
         eb_fd_clear(&fd);
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
         return;
     }
     client = self->watch.fd;
@@ -449,7 +415,7 @@ conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *an
     broker->n_connections++;
     eb_tunnel_start(broker, client, fd, self->in != NULL ? (const char *)self->in->data : NULL,
                     self->in != NULL ? self->in->len : 0, &self->audit);
-    conn_destroy(self);
+    eb_front_conn_destroy(self);
 }
 
 /* TRUE when a bound refused it: those of all requests being forwarded, and of connections to one host. */
@@ -465,8 +431,17 @@ conn_is_busy(EbFrontConn *self, const EbRoute *route)
         eb_refusal_set_target(&busy, EB_REFUSAL_BUSY, &route->target, "too many to this host");
     else
         return FALSE;
-    conn_refuse(self, &busy);
+    eb_front_conn_refuse_now(self, &busy);
     return TRUE;
+}
+
+void
+eb_front_conn_exchange(EbFrontConn *self, EbRoute *route)
+{
+    if (conn_is_busy(self, route))
+        return;
+    self->state = EB_FRONT_EXCHANGE;
+    eb_exchange_start(self->broker, self, self->config, self->request, route, &self->exchange);
 }
 
 static void
@@ -489,7 +464,7 @@ conn_follow(EbFrontConn *self, EbRoute *route)
         self->audit.rule = route->rule;
         if (conn_is_busy(self, route))
             break;
-        self->state = STATE_DIAL;
+        self->state = EB_FRONT_DIAL;
         eb_opening_start(self->broker, self->config, self->request, route, conn_on_opened, self, &self->opening);
         break;
     case EB_ROUTE_FORWARD:
@@ -498,10 +473,8 @@ conn_follow(EbFrontConn *self, EbRoute *route)
                        route->target.port, self->config);
         self->audit.rule = route->rule;
         self->audit.provider = route->provider != NULL ? route->provider->name : NULL;
-        if (conn_is_busy(self, route))
-            break;
-        self->state = STATE_EXCHANGE;
-        eb_exchange_start(self->broker, self, self->config, self->request, route, &self->exchange);
+        if (route->kind == EB_ROUTE_FORWARD || eb_front_conn_meter(self, route))
+            eb_front_conn_exchange(self, route);
         break;
     case EB_ROUTE_PROBE:
         eb_front_conn_begin_answer(self, g_string_new("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"), FALSE);
@@ -512,7 +485,7 @@ conn_follow(EbFrontConn *self, EbRoute *route)
         eb_audit_begin(&self->audit, self->request->method == EB_HTTP_CONNECT ? "connect" : "http",
                        route->target.port != 0 ? route->target.host : NULL, route->target.port, self->config);
         self->audit.provider = route->provider != NULL ? route->provider->name : NULL;
-        conn_refuse(self, &route->refusal);
+        eb_front_conn_refuse_now(self, &route->refusal);
         break;
     }
 }
@@ -536,7 +509,7 @@ conn_read_head(EbFrontConn *self)
 {
     EbRefusal refusal;
 
-    while (self->state == STATE_HEAD && !self->dead) {
+    while (self->state == EB_FRONT_HEAD && !self->dead) {
         EbHttpResult result = EB_HTTP_MORE;
         gsize consumed = 0;
 
@@ -556,7 +529,7 @@ conn_read_head(EbFrontConn *self)
             g_clear_pointer(&self->request, g_free);
             self->body_done = FALSE;
             eb_audit_begin(&self->audit, "http", NULL, 0, self->broker->config);
-            conn_refuse(self, &refusal);
+            eb_front_conn_refuse_now(self, &refusal);
             return;
         }
         g_clear_pointer(&self->request, g_free);
@@ -564,8 +537,8 @@ conn_read_head(EbFrontConn *self)
             return;
         if (self->in == NULL)
             self->deadline = g_get_monotonic_time() + EB_BROKER_HEAD_WAIT;
-        if (!conn_receive(self, EB_FRONT_PIECE) && self->readable) {
-            conn_destroy(self);
+        if (!eb_front_conn_receive(self, EB_FRONT_PIECE) && self->readable) {
+            eb_front_conn_destroy(self);
             return;
         }
         if (self->in == NULL)
@@ -594,7 +567,7 @@ conn_linger(EbFrontConn *self)
         }
         self->lingered += (gsize)MAX(got, 0);
         if (got <= 0 || self->lingered > LINGER_MAX) {
-            conn_destroy(self);
+            eb_front_conn_destroy(self);
             return;
         }
     }
@@ -605,32 +578,32 @@ conn_run(EbFrontConn *self)
 {
     self->holds++;
     if (!conn_flush(self)) {
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
     } else {
         switch (self->state) {
-        case STATE_HEAD:
+        case EB_FRONT_HEAD:
             /* Answers are taken before the next request is looked at: what is queued here stays bounded. */
             if (!conn_has_output(self))
                 conn_read_head(self);
             break;
-        case STATE_EXCHANGE:
+        case EB_FRONT_EXCHANGE:
             if (self->peer_gone || (self->peer_ended && self->body_done))
-                conn_destroy(self);
+                eb_front_conn_destroy(self);
             else if (!conn_has_output(self))
                 eb_exchange_drained(self->exchange);
             if (!self->dead && self->exchange != NULL && self->readable && !self->body_done)
                 eb_exchange_body_ready(self->exchange);
             break;
-        case STATE_DIAL:
+        case EB_FRONT_DIAL:
             break;
-        case STATE_CLOSING:
+        case EB_FRONT_CLOSING:
         default:
             conn_linger(self);
             break;
         }
     }
     self->holds--;
-    conn_free_if_unused(self);
+    eb_front_conn_release(self);
 }
 
 static void
@@ -644,8 +617,8 @@ conn_ready(EbWatch *watch, guint32 events)
         self->peer_ended = TRUE;
     if ((events & (EPOLLHUP | EPOLLERR)) != 0)
         self->peer_gone = TRUE;
-    if (self->peer_gone && self->state == STATE_DIAL) {
-        conn_destroy(self);
+    if (self->peer_gone && self->state == EB_FRONT_DIAL) {
+        eb_front_conn_destroy(self);
         return;
     }
     conn_run(self);
@@ -659,23 +632,27 @@ conn_tick(gpointer owner, gint64 now)
 
     self->holds++;
     if (now == G_MAXINT64) {
-        conn_destroy(self);
-    } else if (self->state == STATE_DIAL) {
-        if (self->opening != NULL)
+        eb_front_conn_destroy(self);
+    } else if (self->state == EB_FRONT_DIAL) {
+        if (self->opening != NULL) {
             eb_opening_tick(self->opening, now);
-    } else if (self->state == STATE_EXCHANGE) {
+        } else if (self->meter != NULL && eb_meter_is_late(self->meter, now)) {
+            eb_refusal_set(&refusal, EB_REFUSAL_BUDGET_TIMEOUT, self->audit.provider, NULL);
+            eb_front_conn_refuse_now(self, &refusal);
+        }
+    } else if (self->state == EB_FRONT_EXCHANGE) {
         eb_exchange_tick(self->exchange, now);
     } else if (now >= self->deadline) {
-        if (self->state == STATE_HEAD && self->in != NULL) {
+        if (self->state == EB_FRONT_HEAD && self->in != NULL) {
             eb_refusal_set(&refusal, EB_REFUSAL_HEAD_TIMEOUT, NULL, NULL);
             self->body_done = FALSE;
-            conn_refuse(self, &refusal);
+            eb_front_conn_refuse_now(self, &refusal);
         } else {
-            conn_destroy(self);
+            eb_front_conn_destroy(self);
         }
     }
     self->holds--;
-    conn_free_if_unused(self);
+    eb_front_conn_release(self);
 }
 
 void
@@ -691,7 +668,7 @@ eb_front_conn_accept(EbBroker *broker, int fd)
     eb_broker_tick_add(broker, &self->ticked, conn_tick, self);
     self->watch.fd = fd;
     if (!eb_poller_add(broker->poller, &self->watch, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, conn_ready, self)) {
-        conn_destroy(self);
+        eb_front_conn_destroy(self);
         return;
     }
     /* Most clients have sent their request by now; trying spares a turn of the loop. */

@@ -36,6 +36,8 @@ GBytes *eb_front_conn_take_body(EbFrontConn *self);
  */
 void eb_front_conn_begin_answer(EbFrontConn *self, GString *head, gboolean close_delimited);
 void eb_front_conn_flush_head(EbFrontConn *self);
+/** eb_front_conn_get_meter: (transfer none) (nullable): of the running request; see eb-meter.h */
+EbMeter *eb_front_conn_get_meter(EbFrontConn *self);
 gboolean eb_front_conn_is_http_1_0(EbFrontConn *self);
 /** EB_FRONT_MAX_PIECES: pieces of one send. */
 #define EB_FRONT_MAX_PIECES 4

@@ -55,6 +55,14 @@ static const Wording WORDINGS[EB_REFUSAL_N] = {
     [EB_REFUSAL_UPSTREAM] = {"upstream-failed", 502, "the connection to the host broke", HOW_RETRY},
     [EB_REFUSAL_BUSY] = {"too-many-connections", 503, "this session has too many connections open",
                          "close some, or wait a moment"},
+    /* 402 is the one status that no client library tries again by itself; 429 and every 5xx they do. */
+    [EB_REFUSAL_BUDGET] = {"budget-exhausted", 402, "the budget is used up",
+                           "stop here; a person can raise the budget, or it is a new day"},
+    [EB_REFUSAL_BUDGET_TIMEOUT] = {"budget-unknown", 503,
+                                   "the service did not say in time whether the budget allows it", HOW_RETRY},
+    [EB_REFUSAL_UNCOUNTED] = {"budget-uncounted", 403,
+                              "what this request uses cannot be counted, and this session has a budget",
+                              "use the provider's usual requests; an operator can take the caps out of [budget]"},
 };
 
 void
@@ -127,6 +135,7 @@ eb_http_reason_phrase(guint status)
         {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
+        {402, "Payment Required"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},

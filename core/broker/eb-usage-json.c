@@ -33,6 +33,7 @@ static const struct {
     {"model", EB_USAGE_KEY_MODEL},
     {"modelVersion", EB_USAGE_KEY_MODEL},
     {"background", EB_USAGE_KEY_BACKGROUND},
+    {"stream", EB_USAGE_KEY_STREAM},
     {"prompt_tokens_details", EB_USAGE_KEY_DETAILS},
     {"input_tokens_details", EB_USAGE_KEY_DETAILS},
     {"generationConfig", EB_USAGE_KEY_GENERATION},

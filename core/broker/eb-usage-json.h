@@ -18,8 +18,9 @@ typedef enum {
     EB_USAGE_KEY_MESSAGE,
     EB_USAGE_KEY_DELTA,
     EB_USAGE_KEY_PARTS,
-    EB_USAGE_KEY_LABEL,       /* type, role, id, ...: words of the protocol and not of the model */
-    EB_USAGE_KEY_MODEL,       /* model, modelVersion */
+    EB_USAGE_KEY_LABEL, /* type, role, id, ...: words of the protocol and not of the model */
+    EB_USAGE_KEY_MODEL, /* model, modelVersion */
+    EB_USAGE_KEY_STREAM,
     EB_USAGE_KEY_BACKGROUND,  /* answers that go on elsewhere */
     EB_USAGE_KEY_DETAILS,     /* prompt_tokens_details, input_tokens_details */
     EB_USAGE_KEY_GENERATION,  /* generationConfig */

@@ -106,6 +106,8 @@ on_event(const EbUsageJson *json, const EbUsageEvent *event, gpointer user_data)
     case EB_USAGE_TRUE:
         if (event->key == EB_USAGE_KEY_BACKGROUND && eb_usage_json_level(json) <= 2)
             self->background = TRUE;
+        else if (event->key == EB_USAGE_KEY_STREAM && eb_usage_json_level(json) == 1)
+            self->stream = TRUE;
         break;
     case EB_USAGE_CLOSED:
     default:

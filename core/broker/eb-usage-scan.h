@@ -34,6 +34,7 @@ typedef struct {
     gboolean seen;       /* usage of the input */
     gboolean complete;   /* usage of the output */
     gboolean background; /* it goes on where we do not see it */
+    gboolean stream;     /* of a request: it asks for a stream */
     guint64 bytes;       /* of all */
     guint64 fresh;       /* bytes of text since the last usage */
     guint64 max_tokens;  /* of a request: what it states, 0 = nothing */
