@@ -389,7 +389,6 @@ conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *an
     EbBroker *broker = self->broker;
     struct iovec piece;
     gboolean written;
-    int client;
 
     if (refusal != NULL) {
         eb_front_conn_refuse_now(self, refusal);
@@ -409,11 +408,8 @@ conn_on_opened(gpointer user_data, int fd, const EbAddress *address, GString *an
         eb_front_conn_destroy(self);
         return;
     }
-    client = self->watch.fd;
-    eb_poller_remove(broker->poller, &self->watch);
-    self->watch.fd = -1;
     broker->n_connections++;
-    eb_tunnel_start(broker, client, fd, self->in != NULL ? (const char *)self->in->data : NULL,
+    eb_tunnel_start(broker, &self->watch, fd, self->in != NULL ? (const char *)self->in->data : NULL,
                     self->in != NULL ? self->in->len : 0, &self->audit);
     eb_front_conn_destroy(self);
 }

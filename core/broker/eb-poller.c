@@ -8,6 +8,8 @@
 
 /* Events taken in one turn: enough to spare system calls, few enough that the rest of the loop gets its turn. */
 #define BATCH 64
+/* Batches in one turn. */
+#define ROUNDS 4
 
 struct _EbPoller {
     GSource source;
@@ -52,18 +54,24 @@ static gboolean
 poller_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
 {
     EbPoller *self = (EbPoller *)source;
-    int got;
 
-    run_queue(self);
-    got = epoll_wait(self->fd, self->events, BATCH, 0);
-    self->n_events = MAX(got, 0);
-    for (int i = 0; i < self->n_events; i++) {
-        EbWatch *watch = self->events[i].data.ptr;
+    /* What one batch sets off is often there when it is through, and costs less here than by way of the main loop. */
+    for (guint round = 0; round < ROUNDS; round++) {
+        int got;
 
-        if (watch != NULL)
-            watch->func(watch, self->events[i].events);
+        run_queue(self);
+        got = epoll_wait(self->fd, self->events, BATCH, 0);
+        if (got <= 0)
+            break;
+        self->n_events = got;
+        for (int i = 0; i < self->n_events; i++) {
+            EbWatch *watch = self->events[i].data.ptr;
+
+            if (watch != NULL)
+                watch->func(watch, self->events[i].events);
+        }
+        self->n_events = 0;
     }
-    self->n_events = 0;
     return G_SOURCE_CONTINUE;
 }
 
@@ -102,27 +110,25 @@ eb_poller_free(EbPoller *self)
     g_source_unref(&self->source);
 }
 
-gboolean
-eb_poller_add(EbPoller *self, EbWatch *watch, int fd, guint32 events, EbWatchFunc func, gpointer data)
+static void
+watch_init(EbWatch *watch, int fd, EbWatchFunc func, gpointer data)
 {
-    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = watch};
-
     watch->fd = fd;
     watch->func = func;
     watch->data = data;
     watch->queued = FALSE;
     watch->link.data = watch;
     watch->link.prev = watch->link.next = NULL;
-    watch->added = epoll_ctl(self->fd, EPOLL_CTL_ADD, fd, &event) == 0;
-    return watch->added;
 }
 
 gboolean
-eb_poller_modify(EbPoller *self, EbWatch *watch, guint32 events)
+eb_poller_add(EbPoller *self, EbWatch *watch, int fd, guint32 events, EbWatchFunc func, gpointer data)
 {
     struct epoll_event event = {.events = events | EPOLLET, .data.ptr = watch};
 
-    return epoll_ctl(self->fd, EPOLL_CTL_MOD, watch->fd, &event) == 0;
+    watch_init(watch, fd, func, data);
+    watch->added = epoll_ctl(self->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return watch->added;
 }
 
 static void
@@ -137,6 +143,30 @@ forget(EbPoller *self, EbWatch *watch)
         if (self->events[i].data.ptr == watch)
             self->events[i].data.ptr = NULL;
     }
+}
+
+gboolean
+eb_poller_hand_over(EbPoller *self, EbWatch *from, EbWatch *to, guint32 events, EbWatchFunc func, gpointer data)
+{
+    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = to};
+    int fd = from->fd;
+    gboolean was_added = from->added;
+
+    forget(self, from);
+    from->fd = -1;
+    if (!was_added)
+        return eb_poller_add(self, to, fd, events, func, data);
+    watch_init(to, fd, func, data);
+    to->added = epoll_ctl(self->fd, EPOLL_CTL_MOD, fd, &event) == 0;
+    return to->added;
+}
+
+gboolean
+eb_poller_modify(EbPoller *self, EbWatch *watch, guint32 events)
+{
+    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = watch};
+
+    return epoll_ctl(self->fd, EPOLL_CTL_MOD, watch->fd, &event) == 0;
 }
 
 void

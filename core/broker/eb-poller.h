@@ -34,6 +34,10 @@ void eb_poller_free(EbPoller *self);
 
 /** eb_poller_add: @watch: (transfer none): must be removed before it is freed and before @fd is closed. */
 gboolean eb_poller_add(EbPoller *self, EbWatch *watch, int fd, guint32 events, EbWatchFunc func, gpointer data);
+/** eb_poller_hand_over: @from's descriptor goes on as @to's, in one step; @from has none any more. As after adding, the
+ *  first events say what is possible now. */
+gboolean eb_poller_hand_over(EbPoller *self, EbWatch *from, EbWatch *to, guint32 events, EbWatchFunc func,
+                             gpointer data);
 gboolean eb_poller_modify(EbPoller *self, EbWatch *watch, guint32 events);
 void eb_poller_remove(EbPoller *self, EbWatch *watch);
 /** eb_poller_close: as remove, and closes the descriptor, which spares a system call. */

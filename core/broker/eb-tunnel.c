@@ -355,7 +355,7 @@ tunnel_tick(gpointer owner, gint64 now)
 }
 
 void
-eb_tunnel_start(EbBroker *broker, int client, int upstream, const char *early, gsize n_early, EbAudit *audit)
+eb_tunnel_start(EbBroker *broker, EbWatch *client, int upstream, const char *early, gsize n_early, EbAudit *audit)
 {
     const guint32 all = EPOLLIN | EPOLLOUT | EPOLLRDHUP;
     Tunnel *self = g_new0(Tunnel, 1);
@@ -367,10 +367,9 @@ eb_tunnel_start(EbBroker *broker, int client, int upstream, const char *early, g
     self->active_at = g_get_monotonic_time();
     self->up = (Direction){.from = &self->client, .to = &self->upstream, .writable = TRUE};
     self->down = (Direction){.from = &self->upstream, .to = &self->client, .writable = TRUE};
-    self->client.fd = client;
     self->upstream.fd = upstream;
     eb_broker_tick_add(broker, &self->ticked, tunnel_tick, self);
-    watched = eb_poller_add(broker->poller, &self->client, client, all, client_ready, self);
+    watched = eb_poller_hand_over(broker->poller, client, &self->client, all, client_ready, self);
     watched = eb_poller_add(broker->poller, &self->upstream, upstream, all, upstream_ready, self) && watched;
     if (!watched || (n_early > 0 && keep_pending(self, &self->up, early, n_early) == STEP_BROKEN)) {
         tunnel_end(self);

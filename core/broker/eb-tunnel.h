@@ -16,10 +16,11 @@ void eb_pipe_pool_free(EbPipePool *self);
 
 /**
  * eb_tunnel_start: copies between @client and @upstream until both sides have ended, half-closing each in turn.
- * @client, @upstream: (transfer full)
+ * @client: its descriptor is handed over
+ * @upstream: (transfer full)
  * @early: bytes the client sent behind its request, @n_early of them (copied)
  * @audit: (transfer full): moved out of the caller's; the row is sent when the tunnel ends
  */
-void eb_tunnel_start(EbBroker *broker, int client, int upstream, const char *early, gsize n_early, EbAudit *audit);
+void eb_tunnel_start(EbBroker *broker, EbWatch *client, int upstream, const char *early, gsize n_early, EbAudit *audit);
 
 G_END_DECLS

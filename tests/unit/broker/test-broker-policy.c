@@ -5,7 +5,6 @@
 #include "core/broker/eb-broker-config.h"
 #include "core/broker/eb-broker-dial.h"
 #include "core/broker/eb-broker-policy.h"
-#include "core/broker/eb-broker-resolver.h"
 #include "eb-test.h"
 
 static const char *const PUBLIC[] = {
@@ -395,7 +394,6 @@ test_rebinding(void)
     static const char *const ALLOW[] = {"rebind.test", "10.0.0.1", NULL};
     static const guint16 PORTS[] = {443};
     g_autoptr(EbPolicy) policy = eb_policy_new(TRUE, ALLOW, PORTS, 1, TRUE, NULL);
-    g_autoptr(GError) error = NULL;
     EbAddress chosen[EB_DIAL_MAX_ADDRESSES];
     char text[EB_ADDRESS_TEXT];
     EbTarget target;
@@ -405,8 +403,7 @@ test_rebinding(void)
     /* A name never reaches inside, not even when the address itself is allowed. */
     list = addresses_of("10.0.0.1", "127.0.0.1", "::1", "::ffff:10.0.0.1", "169.254.169.254", NULL);
     g_assert_cmpuint(eb_dial_select(policy, &target, list, chosen), ==, 0);
-    g_assert_null(eb_broker_resolver_filter(list, &error));
-    g_assert_error(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
+    g_resolver_free_addresses(list);
     /* Of a mixed answer the public ones alone are dialled, families in turn. */
     list = addresses_of("1.1.1.1", "10.0.0.1", "8.8.8.8", "2606:4700::1", "fd00::1", "2606:4700::2", NULL);
     g_assert_cmpuint(eb_dial_select(policy, &target, list, chosen), ==, 4);
@@ -416,8 +413,6 @@ test_rebinding(void)
     g_assert_cmpstr(text, ==, "2606:4700::1");
     eb_address_format(&chosen[3], text);
     g_assert_cmpstr(text, ==, "2606:4700::2");
-    list = eb_broker_resolver_filter(list, NULL);
-    g_assert_cmpuint(g_list_length(list), ==, 4);
     g_resolver_free_addresses(list);
 }
 
