@@ -10,6 +10,7 @@ struct _EbCredentials {
     GObject parent_instance;
     EbPluginRegistry *registry; /* not owned: it owns this, once attached */
     char **order;
+    EbRenewals *renewals;
     GHashTable *kept; /* (element-type utf8 EbSecret), at most EB_CREDENTIALS_MAX_KEPT */
 };
 
@@ -36,6 +37,7 @@ eb_credentials_finalize(GObject *object)
 
     g_strfreev(self->order);
     g_hash_table_unref(self->kept);
+    g_object_unref(self->renewals);
     G_OBJECT_CLASS(eb_credentials_parent_class)->finalize(object);
 }
 
@@ -51,6 +53,7 @@ static void
 eb_credentials_init(EbCredentials *self)
 {
     self->kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)eb_secret_unref);
+    self->renewals = eb_renewals_new();
 }
 
 static void
@@ -104,6 +107,14 @@ eb_credentials_from_registry(EbPluginRegistry *registry)
     return g_object_get_data(G_OBJECT(registry), REGISTRY_KEY);
 }
 
+gboolean
+eb_credentials_set_renewer(EbCredentials *self, const char *name, EbCredentialRenew renew, gpointer user_data,
+                           GDestroyNotify destroy)
+{
+    g_return_val_if_fail(EB_IS_CREDENTIALS(self) && name != NULL, FALSE);
+    return eb_renewals_set(self->renewals, name, renew, user_data, destroy);
+}
+
 GPtrArray *
 eb_credentials_get_stores(EbCredentials *self)
 {
@@ -138,6 +149,36 @@ search_free(gpointer data)
     g_free(search);
 }
 
+/* @credential: (nullable): of a store, or only in memory. What ends soon is renewed where somebody can. */
+static void
+found(GTask *task, const EbCredential *credential)
+{
+    EbCredentials *self = g_task_get_source_object(task);
+    const Search *search = g_task_get_task_data(task);
+    const EbCredential *held = eb_renewals_peek(self->renewals, search->name);
+    gint64 now = g_get_real_time() / G_USEC_PER_SEC;
+
+    /* A newer one that could not be stored. */
+    if (held != NULL && (credential == NULL || held->expires_unix > credential->expires_unix))
+        credential = held;
+    if (eb_renewals_knows(self->renewals, search->name) &&
+        (credential == NULL || eb_renewal_is_due(credential->expires_unix, now))) {
+        eb_renewals_join(self->renewals, search->name, credential, search->stores, g_object_ref(task));
+        return;
+    }
+    if (eb_renewal_is_over(credential->expires_unix, now)) {
+        g_autoptr(GDateTime) when = g_date_time_new_from_unix_utc(credential->expires_unix);
+        g_autofree char *text = when != NULL ? g_date_time_format_iso8601(when) : g_strdup("long ago");
+        g_task_return_error(task, eb_error_new(EB_ERROR_UNAUTHENTICATED, "credential.expired",
+                                               "credential \"%s\" in %s expired at %s (errand-box creds set %s)",
+                                               search->name, credential->source, text, search->name));
+        return;
+    }
+    if (g_hash_table_contains(self->kept, search->name))
+        g_hash_table_replace(self->kept, g_strdup(search->name), eb_secret_ref(credential->secret));
+    g_task_return_pointer(task, eb_secret_ref(credential->secret), (GDestroyNotify)eb_secret_unref);
+}
+
 static void
 not_found(GTask *task)
 {
@@ -145,6 +186,10 @@ not_found(GTask *task)
     Search *search = g_task_get_task_data(task);
     EbSecret *kept = g_hash_table_lookup(self->kept, search->name);
 
+    if (eb_renewals_knows(self->renewals, search->name)) {
+        found(task, eb_renewals_peek(self->renewals, search->name));
+        return;
+    }
     if (kept != NULL) {
         g_task_return_pointer(task, eb_secret_ref(kept), (GDestroyNotify)eb_secret_unref);
         return;
@@ -190,7 +235,7 @@ store_answered(GObject *source, GAsyncResult *result, gpointer user_data)
     if (credential != NULL) {
         eb_log_mask_add(credential->secret);
         eb_redact_add_configured(credential->secret);
-        g_task_return_pointer(task, eb_secret_ref(credential->secret), (GDestroyNotify)eb_secret_unref);
+        found(task, credential);
     } else if (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)) {
         g_string_append_printf(search->looked, "%s%s", search->looked->len > 0 ? "; " : "", error->message);
         g_error_free(error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/plugin/eb-credential-renewal.h"
 #include "core/plugin/eb-plugin-registry.h"
 
 G_BEGIN_DECLS
@@ -33,12 +34,21 @@ EbCredentials *eb_credentials_from_registry(EbPluginRegistry *registry);
 
 /**
  * eb_credentials_lookup_async: missing everywhere is EB_ERROR_UNAUTHENTICATED, reason "credential.missing", with the
- * places looked at and what to do.
+ * places looked at and what to do. What ends within EB_RENEWAL_EARLY_S is renewed first, where there is a renewer; without
+ * one, what has ended is EB_ERROR_UNAUTHENTICATED "credential.expired".
  */
 void eb_credentials_lookup_async(EbCredentials *self, const char *name, GCancellable *cancellable,
                                  GAsyncReadyCallback callback, gpointer user_data);
 /** eb_credentials_lookup_finish: (transfer full) (nullable) */
 EbSecret *eb_credentials_lookup_finish(EbCredentials *self, GAsyncResult *result, GError **error);
+
+/**
+ * eb_credentials_set_renewer: @renew makes new values for credential @name from now on, also when no store has any; see
+ * eb_renewals_set(). Whoever looks it up while it is being renewed waits, so that a token that is exchanged for the next
+ * one is exchanged once.
+ */
+gboolean eb_credentials_set_renewer(EbCredentials *self, const char *name, EbCredentialRenew renew, gpointer user_data,
+                                    GDestroyNotify destroy);
 
 /**
  * eb_credentials_keep_async: looks @names up and keeps what is found, for a program that is about to give up the right

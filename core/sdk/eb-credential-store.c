@@ -56,6 +56,38 @@ default_remove_finish(EbCredentialStore *self, GAsyncResult *result, GError **er
     return g_task_propagate_boolean(G_TASK(result), error);
 }
 
+/* What has no expiry any store can keep. */
+static void
+default_put_credential_async(EbCredentialStore *self, const char *name, const EbCredential *credential,
+                             GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    if (credential->expires_unix == 0)
+        eb_credential_store_put_async(self, name, credential->secret, cancellable, callback, user_data);
+    else
+        eb_report_not_supported(self, callback, user_data, default_put_credential_async, "keep when a secret expires");
+}
+
+static gboolean
+default_put_credential_finish(EbCredentialStore *self, GAsyncResult *result, GError **error)
+{
+    if (g_async_result_is_tagged(result, default_put_credential_async))
+        return g_task_propagate_boolean(G_TASK(result), error);
+    return EB_CREDENTIAL_STORE_GET_IFACE(self)->put_finish(self, result, error);
+}
+
+static void
+default_rekey_async(EbCredentialStore *self, EbSecret *previous, GCancellable *cancellable,
+                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    eb_report_not_supported(self, callback, user_data, default_rekey_async, "lock secrets up under a key");
+}
+
+static gboolean
+default_rekey_finish(EbCredentialStore *self, GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_boolean(G_TASK(result), error);
+}
+
 static char *
 default_describe(EbCredentialStore *self)
 {
@@ -74,6 +106,10 @@ eb_credential_store_default_init(EbCredentialStoreInterface *iface)
     iface->remove_async = default_remove_async;
     iface->remove_finish = default_remove_finish;
     iface->describe = default_describe;
+    iface->put_credential_async = default_put_credential_async;
+    iface->put_credential_finish = default_put_credential_finish;
+    iface->rekey_async = default_rekey_async;
+    iface->rekey_finish = default_rekey_finish;
 
     g_signal_new("changed", EB_TYPE_CREDENTIAL_STORE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1,
                  G_TYPE_STRING);
@@ -178,5 +214,41 @@ eb_credential_store_remove_finish(EbCredentialStore *self, GAsyncResult *result,
 
     g_return_val_if_fail(EB_IS_CREDENTIAL_STORE(self), FALSE);
     done = EB_CREDENTIAL_STORE_GET_IFACE(self)->remove_finish(self, result, error);
+    return eb_border_boolean(done, error);
+}
+
+void
+eb_credential_store_put_credential_async(EbCredentialStore *self, const char *name, const EbCredential *credential,
+                                         GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(EB_IS_CREDENTIAL_STORE(self) && name != NULL && credential != NULL && credential->secret != NULL);
+    EB_CREDENTIAL_STORE_GET_IFACE(self)->put_credential_async(self, name, credential, cancellable, callback, user_data);
+}
+
+gboolean
+eb_credential_store_put_credential_finish(EbCredentialStore *self, GAsyncResult *result, GError **error)
+{
+    gboolean done;
+
+    g_return_val_if_fail(EB_IS_CREDENTIAL_STORE(self), FALSE);
+    done = EB_CREDENTIAL_STORE_GET_IFACE(self)->put_credential_finish(self, result, error);
+    return eb_border_boolean(done, error);
+}
+
+void
+eb_credential_store_rekey_async(EbCredentialStore *self, EbSecret *previous, GCancellable *cancellable,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(EB_IS_CREDENTIAL_STORE(self));
+    EB_CREDENTIAL_STORE_GET_IFACE(self)->rekey_async(self, previous, cancellable, callback, user_data);
+}
+
+gboolean
+eb_credential_store_rekey_finish(EbCredentialStore *self, GAsyncResult *result, GError **error)
+{
+    gboolean done;
+
+    g_return_val_if_fail(EB_IS_CREDENTIAL_STORE(self), FALSE);
+    done = EB_CREDENTIAL_STORE_GET_IFACE(self)->rekey_finish(self, result, error);
     return eb_border_boolean(done, error);
 }

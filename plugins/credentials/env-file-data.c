@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "env-file-data.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void
 wipe_and_free(char *text, gsize length)
@@ -26,80 +21,24 @@ env_file_free(EnvFile *self)
     g_free(self);
 }
 
-static gboolean
-check_owner(const char *path, const struct stat *info, guint32 extra_uid, GError **error)
-{
-    if (!S_ISREG(info->st_mode)) {
-        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s is not a regular file", path);
-        return FALSE;
-    }
-    if ((info->st_mode & 077) != 0) {
-        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed",
-                     "%s can be read or written by others (mode %04o): chmod 600 it, and replace what it holds if "
-                     "others had accounts here",
-                     path, (guint)(info->st_mode & 07777));
-        return FALSE;
-    }
-    if (info->st_uid != 0 && info->st_uid != geteuid() && info->st_uid != extra_uid) {
-        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s belongs to uid %u", path, (guint)info->st_uid);
-        return FALSE;
-    }
-    if (info->st_size > EB_ENV_FILE_MAX_BYTES) {
-        eb_set_error(error, EB_ERROR_CONFIG, "env-file.long", "%s: longer than %d bytes", path, EB_ENV_FILE_MAX_BYTES);
-        return FALSE;
-    }
-    return TRUE;
-}
-
-/* Reads at most the size seen: a file that grows meanwhile is cut, and then fails to parse or is read again. */
-static gboolean
-read_text(int fd, gsize size, EnvFile *self, GError **error)
-{
-    self->length = size;
-    self->text = g_malloc0(size + 1);
-    for (gsize at = 0; at < size;) {
-        ssize_t got = read(fd, self->text + at, size - at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            eb_set_error(error, EB_ERROR_FAILED, "credentials.read", "%s: %s", self->path, g_strerror(errno));
-            return FALSE;
-        }
-        if (got == 0) {
-            self->length = at;
-            break;
-        }
-        at += (gsize)got;
-    }
-    return TRUE;
-}
-
 EnvFile *
-env_file_read(const char *path, guint32 extra_uid, GError **error)
+env_file_read(const char *path, CredsOwner extra, GError **error)
 {
     g_autoptr(EnvFile) self = g_new0(EnvFile, 1);
-    struct stat info;
-    /* No link is followed: a link would let another directory's owner choose the file. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    g_auto(CredsFile) file = CREDS_FILE_INIT;
 
-    if (fd < 0) {
-        int saved = errno;
-        if (saved == ENOENT || saved == ENOTDIR)
-            eb_set_error(error, EB_ERROR_NOT_FOUND, "credentials.absent", "%s: no such file", path);
-        else if (saved == ELOOP)
-            eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s is a symbolic link", path);
-        else
-            eb_set_error(error, EB_ERROR_DENIED, "credentials.unreadable", "%s: %s", path, g_strerror(saved));
+    if (!creds_file_open(&file, path, extra, 077, EB_ENV_FILE_MAX_BYTES, error))
         return NULL;
-    }
     self->path = g_strdup(path);
-    gboolean good = fstat(fd, &info) == 0 && check_owner(path, &info, extra_uid, error) &&
-                    read_text(fd, (gsize)info.st_size, self, error);
-    close(fd);
-    if (!good)
+    self->owner = file.owner;
+    self->modified = file.modified;
+    self->length = file.size;
+    self->text = g_malloc0(file.size + 1);
+    /* At most the size seen: a file that grows meanwhile is cut, and then fails to parse or is read again. */
+    gssize got = creds_file_read(&file, path, self->text, file.size, error);
+    if (got < 0)
         return NULL;
-    self->uid = info.st_uid;
-    self->gid = info.st_gid;
+    self->length = (gsize)got;
     self->entries = eb_env_file_parse(self->text, self->length, error);
     if (self->entries == NULL) {
         g_prefix_error(error, "%s: ", path);
@@ -178,56 +117,8 @@ env_file_edit(const char *text, const char *key, const char *value, gsize value_
     return result;
 }
 
-static gboolean
-write_all(int fd, const char *text)
-{
-    gsize length = strlen(text);
-
-    for (gsize at = 0; at < length;) {
-        ssize_t put = write(fd, text + at, length - at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return FALSE;
-        at += (gsize)put;
-    }
-    return fsync(fd) == 0;
-}
-
-static gboolean
-fill_new(int dir, const char *name, const char *text, guint32 uid, guint32 gid)
-{
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    gboolean good;
-
-    if (fd < 0)
-        return FALSE;
-    good = (geteuid() != 0 || fchown(fd, uid, gid) == 0) && write_all(fd, text);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return good;
-}
-
 gboolean
-env_file_write(const char *path, const char *text, guint32 uid, guint32 gid, GError **error)
+env_file_write(const char *path, const char *text, CredsOwner owner, GError **error)
 {
-    g_autofree char *dir_path = g_path_get_dirname(path);
-    g_autofree char *name = g_path_get_basename(path);
-    g_autofree char *new_name = g_strdup_printf(".%s.%08x", name, g_random_int());
-    int dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gboolean good = FALSE;
-
-    if (dir >= 0) {
-        good = fill_new(dir, new_name, text, uid, gid) && renameat(dir, new_name, dir, name) == 0 && fsync(dir) == 0;
-        int saved = errno;
-        if (!good)
-            unlinkat(dir, new_name, 0);
-        close(dir);
-        errno = saved;
-    }
-    if (!good)
-        eb_set_error(error, errno == EACCES || errno == EPERM ? EB_ERROR_DENIED : EB_ERROR_FAILED, "credentials.write",
-                     "%s: %s", path, g_strerror(errno));
-    return good;
+    return creds_file_replace(path, text, strlen(text), owner, error);
 }

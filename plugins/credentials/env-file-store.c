@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "env-file-store.h"
 
+#include "creds-task.h"
 #include "env-file-data.h"
 
-#include <pwd.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct _EbCredentialsEnvFileStore {
     GObject parent_instance;
@@ -19,22 +17,6 @@ static void eb_credentials_env_file_store_iface_init(EbCredentialStoreInterface 
 
 G_DEFINE_FINAL_TYPE_WITH_CODE(EbCredentialsEnvFileStore, eb_credentials_env_file_store, G_TYPE_OBJECT,
                               G_IMPLEMENT_INTERFACE(EB_TYPE_CREDENTIAL_STORE, eb_credentials_env_file_store_iface_init))
-
-/* Work for a thread: files may lie on a slow disk, and the loop must not wait for one. */
-typedef struct {
-    char *name;
-    EbSecret *secret; /* (nullable) */
-} Work;
-
-static void
-work_free(gpointer data)
-{
-    Work *work = data;
-
-    g_free(work->name);
-    eb_secret_unref(work->secret);
-    g_free(work);
-}
 
 static void
 eb_credentials_env_file_store_finalize(GObject *object)
@@ -79,27 +61,10 @@ describe(EbCredentialStore *store)
     return g_strconcat("env-file ", list, NULL);
 }
 
-/* Root reads what the account owns; without an account of that name nobody more. */
-static gboolean
-account_ids(EbCredentialsEnvFileStore *self, guint32 *uid, guint32 *gid)
-{
-    char buffer[4096];
-    struct passwd entry, *found = NULL;
-
-    if (getpwnam_r(self->account, &entry, buffer, sizeof buffer, &found) != 0 || found == NULL)
-        return FALSE;
-    *uid = found->pw_uid;
-    *gid = found->pw_gid;
-    return TRUE;
-}
-
 static EnvFile *
 read_file(EbCredentialsEnvFileStore *self, const char *path, GError **error)
 {
-    guint32 uid = 0, gid = 0;
-
-    account_ids(self, &uid, &gid);
-    return env_file_read(path, uid, error);
+    return env_file_read(path, creds_owner_of_account(self->account), error);
 }
 
 /* What lets the search go on: the file is absent, or only somebody else's to read. */
@@ -132,6 +97,7 @@ take_entry(const EnvFile *file, const EbEnvEntry *entry, const char *name, GErro
     if (secret == NULL)
         return NULL;
     credential = eb_credential_new(secret, 0, source);
+    credential->changed_unix = file->modified;
     eb_secret_unref(secret);
     return credential;
 }
@@ -140,7 +106,7 @@ static void
 lookup_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
     EbCredentialsEnvFileStore *self = source;
-    Work *work = data;
+    CredsTask *work = data;
     g_autofree char *key = eb_env_file_key_for_credential(work->name);
     g_autoptr(GString) looked = g_string_new(NULL);
 
@@ -200,27 +166,7 @@ list_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancel
         g_task_return_error(task, g_steal_pointer(&unreadable));
         return;
     }
-    GList *sorted = g_list_sort(g_hash_table_get_keys(names), (GCompareFunc)strcmp);
-    GPtrArray *list = g_ptr_array_new();
-    for (GList *at = sorted; at != NULL; at = at->next)
-        g_ptr_array_add(list, g_strdup(at->data));
-    g_list_free(sorted);
-    g_ptr_array_add(list, NULL);
-    g_task_return_pointer(task, g_ptr_array_free(list, FALSE), (GDestroyNotify)g_strfreev);
-}
-
-/* A new file belongs to whom its directory belongs to: the account in the state directory, root in /etc. */
-static void
-owner_of_new(const char *path, guint32 *uid, guint32 *gid)
-{
-    g_autofree char *dir = g_path_get_dirname(path);
-    struct stat info;
-
-    *uid = *gid = 0;
-    if (stat(dir, &info) == 0) {
-        *uid = info.st_uid;
-        *gid = info.st_gid;
-    }
+    g_task_return_pointer(task, creds_task_sorted(names), (GDestroyNotify)g_strfreev);
 }
 
 /* @secret: (nullable): NULL removes. @changed: (out): was there something to do? */
@@ -231,7 +177,6 @@ change_file(EbCredentialsEnvFileStore *self, const char *path, const char *name,
     g_autofree char *key = eb_env_file_key_for_credential(name);
     g_autoptr(GError) local = NULL;
     g_autoptr(EnvFile) file = read_file(self, path, &local);
-    guint32 uid, gid;
     char *text = NULL;
 
     *changed = FALSE;
@@ -249,13 +194,7 @@ change_file(EbCredentialsEnvFileStore *self, const char *path, const char *name,
     }
     if (text == NULL)
         return FALSE;
-    if (file != NULL) {
-        uid = file->uid;
-        gid = file->gid;
-    } else {
-        owner_of_new(path, &uid, &gid);
-    }
-    gboolean good = env_file_write(path, text, uid, gid, error);
+    gboolean good = env_file_write(path, text, file != NULL ? file->owner : creds_owner_of_directory(path), error);
     explicit_bzero(text, strlen(text));
     g_free(text);
     *changed = good;
@@ -266,31 +205,35 @@ static void
 put_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
     EbCredentialsEnvFileStore *self = source;
-    Work *work = data;
+    CredsTask *work = data;
     GError *error = NULL;
     gboolean changed;
 
     g_mutex_lock(&self->writing);
-    gboolean good = change_file(self, self->paths[0], work->name, work->secret, &changed, &error);
+    int lock = creds_file_lock(self->paths[0], cancellable, &error);
+    if (lock >= 0)
+        change_file(self, self->paths[0], work->name, work->secret, &changed, &error);
+    creds_file_unlock(lock);
     g_mutex_unlock(&self->writing);
-    if (good)
-        g_task_return_boolean(task, TRUE);
-    else
-        g_task_return_error(task, error);
+    creds_task_return(task, error);
 }
 
 static void
 remove_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
     EbCredentialsEnvFileStore *self = source;
-    Work *work = data;
+    CredsTask *work = data;
     GError *error = NULL;
     gboolean any = FALSE;
 
     g_mutex_lock(&self->writing);
     for (char **path = self->paths; *path != NULL && error == NULL; path++) {
-        gboolean changed;
-        if (!change_file(self, *path, work->name, NULL, &changed, &error) && may_pass(error))
+        gboolean changed = FALSE;
+        int lock = creds_file_lock(*path, cancellable, &error);
+        if (lock >= 0)
+            change_file(self, *path, work->name, NULL, &changed, &error);
+        creds_file_unlock(lock);
+        if (error != NULL && may_pass(error))
             g_clear_error(&error);
         any = any || changed;
     }
@@ -298,95 +241,46 @@ remove_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *canc
     if (error == NULL && !any)
         error = eb_error_new(EB_ERROR_NOT_FOUND, "credentials.missing", "there is no credential \"%s\" to remove",
                              work->name);
-    if (error == NULL)
-        g_task_return_boolean(task, TRUE);
-    else
-        g_task_return_error(task, error);
-}
-
-static gboolean
-is_name(const char *name)
-{
-    gsize length = strlen(name);
-    return length > 0 && length <= 63 && g_ascii_islower(name[0]) &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
-}
-
-static void
-start(EbCredentialStore *store, const char *name, EbSecret *secret, GTaskThreadFunc func, gpointer tag,
-      GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
-{
-    GTask *task = g_task_new(store, cancellable, callback, user_data);
-    Work *work;
-
-    g_task_set_source_tag(task, tag);
-    if (name != NULL && !is_name(name)) {
-        g_autofree char *shown = eb_log_escape(name, -1, 80);
-        g_task_return_error(task, eb_error_new(EB_ERROR_INVALID, "credentials.name",
-                                               "\"%s\" is no name of a credential (lower-case letters, digits, \"-\")",
-                                               shown));
-        g_object_unref(task);
-        return;
-    }
-    work = g_new0(Work, 1);
-    work->name = g_strdup(name);
-    work->secret = secret != NULL ? eb_secret_ref(secret) : NULL;
-    g_task_set_task_data(task, work, work_free);
-    g_task_run_in_thread(task, func);
-    g_object_unref(task);
+    creds_task_return(task, error);
 }
 
 static void
 lookup_async(EbCredentialStore *store, const char *name, GCancellable *cancellable, GAsyncReadyCallback callback,
              gpointer user_data)
 {
-    start(store, name, NULL, lookup_in_thread, lookup_async, cancellable, callback, user_data);
+    creds_task_start(store, name, NULL, 0, lookup_in_thread, lookup_async, cancellable, callback, user_data);
 }
 
 static EbCredential *
 lookup_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
 {
-    g_return_val_if_fail(g_task_is_valid(result, store), NULL);
-    return g_task_propagate_pointer(G_TASK(result), error);
+    return creds_task_pointer_finish(store, result, error);
 }
 
 static void
 list_async(EbCredentialStore *store, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
-    start(store, NULL, NULL, list_in_thread, list_async, cancellable, callback, user_data);
+    creds_task_start(store, NULL, NULL, 0, list_in_thread, list_async, cancellable, callback, user_data);
 }
 
 static char **
 list_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
 {
-    g_return_val_if_fail(g_task_is_valid(result, store), NULL);
-    return g_task_propagate_pointer(G_TASK(result), error);
+    return creds_task_pointer_finish(store, result, error);
 }
 
 static void
 put_async(EbCredentialStore *store, const char *name, EbSecret *secret, GCancellable *cancellable,
           GAsyncReadyCallback callback, gpointer user_data)
 {
-    start(store, name, secret, put_in_thread, put_async, cancellable, callback, user_data);
+    creds_task_start(store, name, secret, 0, put_in_thread, put_async, cancellable, callback, user_data);
 }
 
 static void
 remove_async(EbCredentialStore *store, const char *name, GCancellable *cancellable, GAsyncReadyCallback callback,
              gpointer user_data)
 {
-    start(store, name, NULL, remove_in_thread, remove_async, cancellable, callback, user_data);
-}
-
-static gboolean
-change_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
-{
-    g_return_val_if_fail(g_task_is_valid(result, store), FALSE);
-    gboolean good = g_task_propagate_boolean(G_TASK(result), error);
-    if (good) {
-        const Work *work = g_task_get_task_data(G_TASK(result));
-        g_signal_emit_by_name(store, "changed", work->name);
-    }
-    return good;
+    creds_task_start(store, name, NULL, 0, remove_in_thread, remove_async, cancellable, callback, user_data);
 }
 
 static void
@@ -398,7 +292,7 @@ eb_credentials_env_file_store_iface_init(EbCredentialStoreInterface *iface)
     iface->list_async = list_async;
     iface->list_finish = list_finish;
     iface->put_async = put_async;
-    iface->put_finish = change_finish;
+    iface->put_finish = creds_task_change_finish;
     iface->remove_async = remove_async;
-    iface->remove_finish = change_finish;
+    iface->remove_finish = creds_task_change_finish;
 }

@@ -133,9 +133,10 @@ test_keep(Fixture *f, gconstpointer data)
     g_autoptr(EbSecret) fresh = look_up(f, "model-key", NULL, &error);
     assert_value(fresh, "hunter-new");
     g_assert_cmpint(unlink(f->file), ==, 0);
+    /* The newest that was seen. */
     g_autoptr(EbSecret) kept = look_up(f, "model-key", NULL, &error);
     g_assert_no_error(error);
-    assert_value(kept, "hunter-old");
+    assert_value(kept, "hunter-new");
     g_assert_null(look_up(f, "chat-token", NULL, &error));
     eb_test_assert_error(error, EB_ERROR_UNAUTHENTICATED, "credential.missing", NULL);
 }

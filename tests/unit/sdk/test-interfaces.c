@@ -181,6 +181,20 @@ test_store(void)
     eb_credential_store_remove_async(store, "n", NULL, READY);
     g_assert_false(eb_credential_store_remove_finish(store, WAIT, &error));
     assert_not_supported(&error);
+    eb_test_result_clear(&done);
+    /* With an expiry it is refused; without one it goes to put, which this one has not got either. */
+    eb_credential_store_put_credential_async(store, "n", credential, NULL, READY);
+    g_assert_false(eb_credential_store_put_credential_finish(store, WAIT, &error));
+    assert_not_supported(&error);
+    eb_test_result_clear(&done);
+    credential->expires_unix = 0;
+    eb_credential_store_put_credential_async(store, "n", credential, NULL, READY);
+    g_assert_false(eb_credential_store_put_credential_finish(store, WAIT, &error));
+    assert_not_supported(&error);
+    eb_test_result_clear(&done);
+    eb_credential_store_rekey_async(store, NULL, NULL, READY);
+    g_assert_false(eb_credential_store_rekey_finish(store, WAIT, &error));
+    assert_not_supported(&error);
 }
 
 static void
