@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Credentials by name. Values come in through stdin or a file, and never go out. */
-#include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
-#include "core/plugin/eb-credentials.h"
+#include "core/cli/eb-cli-creds.h"
 #include "core/provision/eb-settings-text.h"
 
 #include <errno.h>
@@ -12,20 +11,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-static gboolean
-put(EbCli *cli, EbCredentialStore *store, const char *name, EbSecret *secret, GError **error)
-{
-    g_auto(EbCliWait) wait = {0};
-
-    eb_credential_store_put_async(store, name, secret, NULL, eb_cli_wait_ready, &wait);
-    gboolean good = eb_credential_store_put_finish(store, eb_cli_wait_result(cli, &wait), error);
-    return good;
-}
-
 /* The store named by --store, else the first that takes values; @used: (out) (optional): its name */
 static gboolean
-put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret, const char **used, GError **error)
+put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret, gint64 expires, const char **used,
+              GError **error)
 {
+    g_autoptr(EbCredential) credential = eb_credential_new(secret, expires, NULL);
     const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
 
     for (guint i = 0; i < stores->len; i++) {
@@ -34,11 +25,21 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
         if (wanted != NULL && strcmp(store->name, wanted) != 0)
             continue;
         *used = store->name;
-        if (put(cli, EB_CREDENTIAL_STORE(store->object), name, secret, &local))
+        if (eb_cli_creds_put(cli, store, name, credential, &local))
             return TRUE;
         if (wanted == NULL && g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED))
             continue;
+        if (expires != 0 && g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED)) {
+            eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "creds.expires",
+                         "the store %s does not keep when a credential ends (--store sealed does)", store->name);
+            return FALSE;
+        }
         g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    if (wanted == NULL && expires != 0) {
+        eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "creds.expires",
+                     "no store here keeps when a credential ends (errand-box creds seal makes one that does)");
         return FALSE;
     }
     eb_set_error(error, EB_ERROR_NOT_FOUND, "creds.store",
@@ -46,44 +47,6 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
                                 : "no credential store that takes values is loaded%s (see [credentials] order)",
                  wanted != NULL ? wanted : "");
     return FALSE;
-}
-
-static int
-list(EbCli *cli, GPtrArray *stores)
-{
-    JsonArray *found = json_array_new();
-    int code = EB_EXIT_OK;
-
-    for (guint i = 0; i < stores->len; i++) {
-        const EbExtension *store = stores->pdata[i];
-        g_autofree char *where = eb_credential_store_describe(EB_CREDENTIAL_STORE(store->object));
-        g_autoptr(GError) error = NULL;
-        g_auto(EbCliWait) wait = {0};
-        eb_credential_store_list_async(EB_CREDENTIAL_STORE(store->object), NULL, eb_cli_wait_ready, &wait);
-        g_auto(GStrv) names =
-            eb_credential_store_list_finish(EB_CREDENTIAL_STORE(store->object), eb_cli_wait_result(cli, &wait), &error);
-        if (names == NULL)
-            code = eb_cli_fail(cli, where, error);
-        for (char **name = names; name != NULL && *name != NULL; name++) {
-            JsonObject *object = json_object_new();
-            json_object_set_string_member(object, "name", *name);
-            json_object_set_string_member(object, "store", store->name);
-            json_object_set_string_member(object, "where", where);
-            json_array_add_object_element(found, object);
-            if (!eb_cli_get_json(cli))
-                eb_cli_print(cli, "%-20s %s\n", *name, where);
-        }
-    }
-    if (!eb_cli_get_json(cli)) {
-        json_array_unref(found);
-        return code;
-    }
-    JsonObject *root = json_object_new();
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-    json_object_set_array_member(root, "credentials", found);
-    json_node_take_object(node, root);
-    eb_cli_print_json(cli, node);
-    return code;
 }
 
 /* Somebody types the value: it is not shown. */
@@ -131,8 +94,8 @@ open_regular(const char *file, struct stat *info, GError **error)
     return -1;
 }
 
-static EbSecret *
-read_value(const char *name, const char *file, GError **error)
+EbSecret *
+eb_cli_creds_read_value(const char *name, const char *file, GError **error)
 {
     EbSecret *secret;
     struct stat info;
@@ -154,10 +117,13 @@ static int
 set(EbCli *cli, GPtrArray *stores, const char *name)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(EbSecret) secret = read_value(name, eb_cli_args_value(eb_cli_get_args(cli), "file"), &error);
+    const char *until = eb_cli_args_value(eb_cli_get_args(cli), "expires");
+    gint64 expires = until != NULL ? eb_cli_creds_parse_expiry(until, g_get_real_time() / G_USEC_PER_SEC, &error) : 0;
+    g_autoptr(EbSecret) secret =
+        error == NULL ? eb_cli_creds_read_value(name, eb_cli_args_value(eb_cli_get_args(cli), "file"), &error) : NULL;
     const char *used = NULL;
 
-    if (secret == NULL || !put_somewhere(cli, stores, name, secret, &used, &error))
+    if (secret == NULL || !put_somewhere(cli, stores, name, secret, expires, &used, &error))
         return eb_cli_fail(cli, "the credential is not kept", error);
     if (!eb_cli_get_json(cli))
         eb_cli_print(cli, "%s is kept in %s\n", name, used);
@@ -173,13 +139,10 @@ drop(EbCli *cli, GPtrArray *stores, const char *name)
 
     for (guint i = 0; i < stores->len; i++) {
         const EbExtension *store = stores->pdata[i];
-        g_auto(EbCliWait) wait = {0};
         g_autoptr(GError) local = NULL;
         if (wanted != NULL && strcmp(store->name, wanted) != 0)
             continue;
-        eb_credential_store_remove_async(EB_CREDENTIAL_STORE(store->object), name, NULL, eb_cli_wait_ready, &wait);
-        if (eb_credential_store_remove_finish(EB_CREDENTIAL_STORE(store->object), eb_cli_wait_result(cli, &wait),
-                                              &local))
+        if (eb_cli_creds_remove(cli, store, name, &local))
             any = TRUE;
         /* Not there, or a store that is read-only: another one may have it. */
         gboolean pass = g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED) ||
@@ -237,7 +200,7 @@ import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, GError **er
     if (*entry->value == '\0')
         return TRUE;
     g_autoptr(EbSecret) secret = eb_secret_new_take(name, entry->value, strlen(entry->value), error);
-    if (secret == NULL || !put_somewhere(cli, stores, name, secret, &used, error))
+    if (secret == NULL || !put_somewhere(cli, stores, name, secret, 0, &used, error))
         return FALSE;
     if (!eb_cli_get_json(cli))
         eb_cli_print(cli, "%s is kept in %s\n", name, used);
@@ -283,5 +246,7 @@ eb_cmd_creds(EbCli *cli, int argc, char **argv)
         return drop(cli, stores, operand);
     if (strcmp(verb, "import") == 0)
         return import(cli, stores, operand);
-    return list(cli, stores);
+    if (strcmp(verb, "seal") == 0)
+        return eb_cli_creds_seal(cli, stores);
+    return eb_cli_creds_list(cli, stores);
 }

@@ -102,14 +102,18 @@ static const EbCliOption image_options[] = {
 };
 
 static const EbCliVerb creds_verbs[] = {
-    {"list", "", 0, 0, NULL, "names, and where each is kept; never a value"},
+    {"list", "", 0, 0, NULL, "names, where each is kept, since when and until when; never a value"},
     {"set", "NAME", 1, 1, NULL, "keep the value read from stdin, or from --file"},
     {"remove", "NAME", 1, 1, NULL, "forget a value"},
     {"import", "FILE", 1, 1, NULL, "keep every value of a creds.env"},
+    {"seal", "", 0, 0, NULL, "move what lies in plain files into the sealed store; makes its key when there is none"},
     {NULL},
 };
 static const EbCliOption creds_options[] = {
     {"file", 0, "FILE", FALSE, "set: read the value from this file"},
+    {"expires", 0, "TIME", FALSE, "set: until when it works, as 30d or 2027-01-31T12:00:00Z"},
+    {"old-key", 0, "FILE", FALSE, "seal: what opened the sealed store until now; it is closed with the present key"},
+    {"replace", 0, NULL, FALSE, "seal: take the plain value where the sealed one differs"},
     {"store", 0, "NAME", FALSE, "the credential store to use (default: the first that can be written)"},
     {NULL},
 };

@@ -62,7 +62,8 @@ sealed_header_decode(const guint8 *bytes, gsize length, SealedHeader *header, GE
         return FALSE;
     }
     if (length < SEALED_HEADER_BYTES) {
-        eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.truncated", "the file is cut off within its header");
+        eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.truncated",
+                     "the file is cut off within its header: put a backup in its place");
         return FALSE;
     }
     if (get_number(bytes + 8, 2) != VERSION) {
@@ -111,7 +112,8 @@ sealed_header_check_length(const SealedHeader *header, gsize length, GError **er
     if (length == wanted)
         return TRUE;
     eb_set_error(error, EB_ERROR_INTEGRITY, length < wanted ? "sealed.truncated" : "sealed.damaged",
-                 length < wanted ? "the file is cut off: %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " bytes are there"
+                 length < wanted ? "the file is cut off: %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT
+                                   " bytes are there; put a backup in its place"
                                  : "the file has %" G_GSIZE_FORMAT " bytes where it says %" G_GSIZE_FORMAT,
                  length, wanted);
     return FALSE;

@@ -55,8 +55,16 @@ sealed_material_find(const SealedSources *sources, GError **error)
 {
     if (sources->passphrase_file != NULL)
         return read_material(sources, sources->passphrase_file, SEALED_KDF_PASSPHRASE, OWN_FILE, error);
-    if (sources->key_file != NULL)
-        return read_material(sources, sources->key_file, SEALED_KDF_KEY_FILE, OWN_FILE, error);
+    if (sources->key_file != NULL) {
+        g_autoptr(GError) local = NULL;
+        SealedMaterial *found = read_material(sources, sources->key_file, SEALED_KDF_KEY_FILE, OWN_FILE, &local);
+        if (g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
+            eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key",
+                         "the key file %s is not there (errand-box creds seal makes it)", sources->key_file);
+        else if (local != NULL)
+            g_propagate_error(error, g_steal_pointer(&local));
+        return found;
+    }
 
     const struct {
         const char *dir, *name;
@@ -105,9 +113,10 @@ sealed_material_make(const SealedSources *sources, GError **error)
     randombytes_buf(raw, sizeof raw);
     sodium_bin2hex(text, sizeof text, raw, sizeof raw);
     text[NEW_KEY_BYTES * 2] = '\n';
-    gboolean made = creds_file_create(sources->own_key_file, text, NEW_KEY_BYTES * 2 + 1,
-                                      creds_owner_of_account(sources->account), &local) ||
-                    g_error_matches(local, EB_ERROR, EB_ERROR_EXISTS);
+    const char *path = sources->key_file != NULL ? sources->key_file : sources->own_key_file;
+    gboolean made =
+        creds_file_create(path, text, NEW_KEY_BYTES * 2 + 1, creds_owner_of_account(sources->account), &local) ||
+        g_error_matches(local, EB_ERROR, EB_ERROR_EXISTS);
     sodium_memzero(raw, sizeof raw);
     sodium_memzero(text, sizeof text);
     if (made)

@@ -32,7 +32,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SealedMaterial, sealed_material_free)
 
 /** sealed_material_find: (transfer full) (nullable): EB_ERROR_NOT_FOUND "sealed.no-key" when there is none. Blocks. */
 SealedMaterial *sealed_material_find(const SealedSources *sources, GError **error);
-/** sealed_material_make: makes own_key_file with 32 random bytes; nothing when a key is there or another one is named. */
+/** sealed_material_make: makes the key file with 32 random bytes; nothing when there is a key. A passphrase is made by people. */
 gboolean sealed_material_make(const SealedSources *sources, GError **error);
 
 G_END_DECLS

@@ -187,7 +187,8 @@ begin_file(EbCredentialsSealedStore *self, Opened *opened, GError **error)
     g_autoptr(GError) local = NULL;
     g_autoptr(SealedMaterial) material = sealed_material_find(&self->sources, &local);
 
-    if (material == NULL && g_strcmp0(eb_error_get_reason(local), "sealed.no-key") == 0) {
+    gboolean named = self->sources.key_file != NULL || self->sources.passphrase_file != NULL;
+    if (material == NULL && !named && g_strcmp0(eb_error_get_reason(local), "sealed.no-key") == 0) {
         eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "sealed.no-key", "%s", local->message);
         return FALSE;
     }
