@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* errand-box-store-test: the contract of credential stores, for whoever writes one. Prints TAP. */
+#include "core/cli/eb-store-contract.h"
 #include "core/config/eb-toml.h"
 #include "core/plugin/eb-plugin-registry.h"
-#include "core/plugin/eb-store-contract.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "creds-task.h"
 #include "sealed-box.h"
 
+#include <sodium.h>
 #include <string.h>
 
 struct _EbCredentialsSealedStore {
@@ -37,6 +38,9 @@ static void
 eb_credentials_sealed_store_class_init(EbCredentialsSealedStoreClass *klass)
 {
     G_OBJECT_CLASS(klass)->finalize = eb_credentials_sealed_store_finalize;
+    /* Again is nothing; without it the library's memory is out of reach. */
+    if (sodium_init() < 0)
+        g_error("libsodium cannot initialise: no source of randomness");
 }
 
 static void

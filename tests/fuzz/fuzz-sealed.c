@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <sodium.h>
 #include <string.h>
 
 #include "sealed-box.h"
@@ -45,6 +46,7 @@ fuzz_entries(const guint8 *data, gsize size)
 int
 LLVMFuzzerTestOneInput(const guint8 *data, gsize size)
 {
+    g_assert_cmpint(sodium_init(), >=, 0);
     if (size == 0 || size > SEALED_MAX_BYTES - SEALED_HEADER_BYTES - SEALED_TAG_BYTES)
         return 0;
     if (data[0] == 'h')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/plugin/eb-store-contract.h"
+#include "core/cli/eb-store-contract.h"
 
 #include <string.h>
 
