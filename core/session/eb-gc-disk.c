@@ -297,8 +297,20 @@ read_status(const char *pid)
     return g_file_get_contents(path, &text, NULL, NULL) ? text : NULL;
 }
 
+/* @parent is not what starts brokers, but who is given the children of the dead: init, or a user's systemd. */
 static gboolean
-is_orphan_broker(const char *pid)
+adopts(const char *parent, const char *status, const char *uid)
+{
+    g_autofree char *name = status_value(status, "Name:");
+    g_autofree char *owner = status_value(status, "\nUid:");
+
+    if (name == NULL || g_str_has_prefix(name, "errand-box"))
+        return FALSE;
+    return strcmp(parent, "1") == 0 || strcmp(name, "systemd") == 0 || g_strcmp0(owner, uid) != 0;
+}
+
+gboolean
+eb_gc_is_orphan_broker(const char *pid)
 {
     g_autofree char *status = read_status(pid);
     g_autofree char *name = status != NULL ? status_value(status, "Name:") : NULL;
@@ -309,8 +321,7 @@ is_orphan_broker(const char *pid)
         !g_str_has_prefix(name, "errand-box-brok"))
         return FALSE;
     g_autofree char *above = read_status(parent);
-    g_autofree char *above_name = above != NULL ? status_value(above, "Name:") : NULL;
-    return above_name == NULL || !g_str_has_prefix(above_name, "errand-box");
+    return above == NULL || adopts(parent, above, uid);
 }
 
 void
@@ -320,7 +331,7 @@ eb_gc_brokers(EbGcClass *brokers)
     const char *name;
 
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        if (!g_ascii_isdigit(*name) || !is_orphan_broker(name))
+        if (!g_ascii_isdigit(*name) || !eb_gc_is_orphan_broker(name))
             continue;
         brokers->before++;
         eb_gc_class_note(brokers, "process %s has no service any more; look at it, then: kill %s", name, name);

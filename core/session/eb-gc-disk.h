@@ -43,6 +43,8 @@ void eb_gc_disk_temporary(const EbGcGround *ground, EbGcClass *temporary);
  * is one nevertheless its pid is told, and it is left alone.
  */
 void eb_gc_brokers(EbGcClass *brokers);
+/** eb_gc_is_orphan_broker: a broker of this account whose service died. */
+gboolean eb_gc_is_orphan_broker(const char *pid);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbGcGround, eb_gc_ground_free)
 
