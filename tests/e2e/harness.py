@@ -132,13 +132,10 @@ class World:
                     and f"INCUS_DIR={self.incus_dir}\0".encode() in environment(pid))
 
     def brokers(self):
-        """Broker processes that belong to this world's state directory, by the socket they were given."""
-        mine = []
-        for pid, line in command_lines():
-            if "errand-box-broker" in line.split("\0")[0] or "errand-box-broker" in os.path.basename(executable(pid)):
-                if self.dir in " ".join(unix_socket_paths(pid)):
-                    mine.append(pid)
-        return mine
+        """Broker processes of this world: a service that was started with its configuration is their parent."""
+        lines = dict(command_lines())
+        return [pid for pid, line in lines.items()
+                if "errand-box-broker" in line.split("\0")[0] and self.dir in lines.get(parent(pid), "")]
 
     def roots(self):
         """State roots, named and not searched for: what guests planted beside them is deeper than a path can say."""
@@ -193,11 +190,12 @@ def close_world():
 
 
 class Try:
-    """`errand-box try --json`: events as they come, answers by a function of the permission event."""
+    """`errand-box try --json`: events as they come, answers by a function of the permission event. @prefix: a command that
+    runs it."""
 
-    def __init__(self, world, prompt, *args, answer=None, before_event=None):
+    def __init__(self, world, prompt, *args, answer=None, before_event=None, prefix=()):
         self.events, self.answer, self.before_event = [], answer, before_event
-        self.process = subprocess.Popen([EB, "--config", world.config, "--json", "try", *args, prompt], env=world.env,
+        self.process = subprocess.Popen([*prefix, EB, "--config", world.config, "--json", "try", *args, prompt], env=world.env,
                                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.stderr_lines = []
         self._errors = threading.Thread(target=self._read_stderr, daemon=True)
@@ -265,6 +263,13 @@ def environment(pid):
         return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def parent(pid):
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def executable(pid):

@@ -34,7 +34,7 @@ by_socket(void)
     return connect(fd, (struct sockaddr *)&name, sizeof name) == 0 ? fd : -1;
 }
 
-/* The last status of what came back before the connection ended or fell silent; 0 without one. */
+/* The last status of what came back before the connection ended; 0 without one. */
 static int
 ask(int fd, const char *request, char *answer, size_t size)
 {
@@ -51,8 +51,6 @@ ask(int fd, const char *request, char *answer, size_t size)
             break;
         have += (size_t)got;
         answer[have] = '\0';
-        if (strstr(answer, "\r\n\r\n") != NULL && strstr(answer, "Connection: close") == NULL)
-            break;
     }
     answer[have] = '\0';
     close(fd);
@@ -253,29 +251,23 @@ attack_requests(void)
 static void
 attack_nonces(void)
 {
-    static const char *const KINDS[] = {"x-api-key: %s", "Authorization: Bearer %s", "x-goog-api-key: %s",
-                                        "api-key: %s"};
-    static const char *const PROVIDERS[] = {"anthropic", "openai"};
+    static const char *const KINDS[] = {"x-api-key: ", "Authorization: Bearer ", "x-goog-api-key: ", "api-key: "};
     const char *nonce = attack_value("nonce");
-    char request[1024], header[256], name[128];
+    char request[1024], name[128];
 
-    for (size_t i = 0; i < sizeof PROVIDERS / sizeof PROVIDERS[0]; i++) {
-        for (size_t j = 0; j < sizeof KINDS / sizeof KINDS[0]; j++) {
-            snprintf(header, sizeof header, KINDS[j], nonce);
-            snprintf(request, sizeof request,
-                     "POST /provider/%s/v1/stolen HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 0\r\n"
-                     "Connection: close\r\n\r\n",
-                     PROVIDERS[i], header);
-            snprintf(name, sizeof name, "nonce-of-neighbour-%s-%zu", PROVIDERS[i], j);
-            refused(name, "401", request);
-        }
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
         snprintf(request, sizeof request,
-                 "POST /provider/%s/v1/stolen?key=%s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+                 "POST /provider/anthropic/v1/stolen HTTP/1.1\r\nHost: x\r\n%s%s\r\nContent-Length: 0\r\n"
                  "Connection: close\r\n\r\n",
-                 PROVIDERS[i], nonce);
-        snprintf(name, sizeof name, "nonce-of-neighbour-%s-query", PROVIDERS[i]);
+                 KINDS[i], nonce);
+        snprintf(name, sizeof name, "nonce-of-neighbour-%zu", i);
         refused(name, "401", request);
     }
+    snprintf(request, sizeof request,
+             "POST /provider/anthropic/v1/stolen?key=%s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+             "Connection: close\r\n\r\n",
+             nonce);
+    refused("nonce-of-neighbour-query", "401", request);
 }
 
 /* This session's own nonce, to see what comes with it: paths beyond the provider's, and the key itself. */

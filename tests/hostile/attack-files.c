@@ -85,7 +85,11 @@ attack_remount(void)
     attack_row("remount-whole", mount(NULL, RUN, NULL, MS_REMOUNT, NULL), "EPERM");
     attack_row("remount-setattr", syscall(442 /* mount_setattr */, AT_FDCWD, RUN, 0, &writable, sizeof writable),
                "EPERM ENOSYS");
-    attack_row("reconfigure-superblock", syscall(SYS_fspick, AT_FDCWD, RUN, 1), "EPERM ENOSYS");
+    fd = (int)syscall(SYS_fspick, AT_FDCWD, RUN, 1 /* close on exec */);
+    if (fd >= 0)
+        syscall(SYS_fsconfig, fd, 0 /* a flag */, "rw", NULL, 0);
+    attack_row("reconfigure-superblock", fd < 0 ? -1 : syscall(SYS_fsconfig, fd, 7 /* reconfigure */, NULL, NULL, 0),
+               "EPERM ENOSYS");
     /* A copy of the mount elsewhere stays read-only. */
     mkdir("/tmp/hostile-copy", 0700);
     if (mount(RUN, "/tmp/hostile-copy", NULL, MS_BIND, NULL) == 0) {

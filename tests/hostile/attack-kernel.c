@@ -170,6 +170,23 @@ attack_cgroup_mount(void)
     umount("/run/hostile-cgroup");
 }
 
+/* The new way to mount: a context may be had by many, what it makes may not. */
+static long
+new_mount(const char *system)
+{
+    int context = (int)syscall(SYS_fsopen, system, 1), saved;
+    long result = context;
+
+    if (context < 0)
+        return -1;
+    syscall(SYS_fsconfig, context, 1 /* a string */, "source", "/dev/vda", 0);
+    result = syscall(SYS_fsconfig, context, 6 /* create */, NULL, NULL, 0);
+    saved = errno;
+    close(context);
+    errno = saved;
+    return result;
+}
+
 static void
 attack_mounts(void)
 {
@@ -182,8 +199,8 @@ attack_mounts(void)
         snprintf(name, sizeof name, "mount-%s", SYSTEMS[i]);
         attack_row(name, mount("/dev/vda", "/tmp/hostile-mount", SYSTEMS[i], 0, NULL),
                    "EPERM EACCES ENODEV ENOENT ENOTBLK");
-        snprintf(name, sizeof name, "fsopen-%s", SYSTEMS[i]);
-        attack_row(name, syscall(SYS_fsopen, SYSTEMS[i], 1), "EPERM ENODEV ENOSYS");
+        snprintf(name, sizeof name, "new-mount-%s", SYSTEMS[i]);
+        attack_row(name, new_mount(SYSTEMS[i]), "EPERM EACCES ENODEV ENOSYS ENOENT ENOTBLK");
     }
     if (attack_is_root()) {
         attack_cgroup_mount();

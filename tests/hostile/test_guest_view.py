@@ -34,11 +34,6 @@ class GuestView(unittest.TestCase):
         output = done["metadata"]["metadata"]["output"]
         return self.world.incus_raw("GET", output["1"] + f"?project={project}")
 
-    def test_only_loopback(self):
-        out = self.shell("ip -o link; ls /sys/class/net; cat /proc/net/dev")
-        links = [line.split()[1].rstrip(":") for line in out.splitlines() if line[:1].isdigit() and ": " in line]
-        self.assertEqual(links, ["lo"], out)
-
     def test_mounts_and_broker_directory(self):
         out = self.shell("touch /opt/errand/run/x; rm /opt/errand/run/model.sock; mount -o remount,rw /opt/errand/run;"
                          " ls -la /opt/errand/run; cat /proc/self/mountinfo; ls /dev/incus /var/lib/incus")
@@ -49,26 +44,6 @@ class GuestView(unittest.TestCase):
         self.assertLessEqual(host_mounts, {"/workspace", "/state", "/opt/errand/run"}, out)
         self.assertIn("/dev/incus", out)
         self.assertNotIn("/dev/incus/sock", out)
-
-    def test_no_way_out(self):
-        out = self.shell("curl -sS -m 5 http://10.0.0.1/; curl -sS -m 5 -x '' https://example.org/;"
-                         " curl -sS -m 10 -o /dev/null -w '%{http_connect} %{http_code}\\n' https://example.org/;"
-                         " curl -sS -m 10 http://example.org/; getent hosts example.org || echo unresolved")
-        self.assertIn("unresolved", out)
-        self.assertIn("403", out)
-        self.assertIn("host", out)
-
-    def test_nonce_of_another_session(self):
-        self.shell("env | grep -o 'ANTHROPIC_API_KEY=.*\\|ANTHROPIC_AUTH_TOKEN=.*' | head -1 | cut -d= -f2 > nonce", "nonce-a")
-        nonce = (self.world.project("nonce-a") / "nonce").read_text().strip()
-        self.assertGreater(len(nonce), 20)
-        self.assertNotEqual(nonce, self.world.model.key)
-        seen = len(self.world.model.requests())
-        out = self.shell("curl -sS -m 10 -o /dev/null -w 'code=%{http_code}\\n' -H 'content-type: application/json'"
-                         f" -H 'x-api-key: {nonce}' -d '{{\"model\":\"stolen\",\"max_tokens\":1,\"messages\":[]}}'"
-                         " $ANTHROPIC_BASE_URL/v1/messages", "nonce-b")
-        self.assertRegex(out, "code=40[13]")
-        self.assertFalse([row for row in self.world.model.requests()[seen:] if row.get("model") == "stolen"])
 
     def test_memory_and_pids_limits(self):
         out = self.shell("head -1 /proc/meminfo; python3 -c 'x=bytearray(3<<30)' ; echo hog=$?")

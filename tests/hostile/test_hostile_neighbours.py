@@ -32,33 +32,8 @@ while time.monotonic() < until and not os.path.exists("/workspace/enough"):
     time.sleep(0.1)
 """
 
-# The listener's owner is named by the kernel to whoever connects; its descriptors must stay out of reach all the same.
-KERNEL = """
-import ctypes, socket, struct
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*arguments):
-    result = libc.syscall(*arguments)
-    return result, ctypes.get_errno()
-peer = socket.socket(socket.AF_UNIX)
-peer.connect("/opt/errand/run/model.sock")
-try:
-    pidfd = struct.unpack("i", peer.getsockopt(socket.SOL_SOCKET, 77, 4))[0]
-    stolen = [n for n in range(64) if call(438, pidfd, n, 0)[0] >= 0]
-    print("stolen", stolen, "signalled", call(424, pidfd, 0, 0, 0)[0] == 0)
-except OSError as error:
-    print("stolen [] signalled False", error.errno)
-for name, arguments in (("keyctl", (250, 0, -4, 1)), ("add_key", (248, b"user", b"a", b"b", 1, -4)),
-                        ("io_uring", (425, 4, ctypes.create_string_buffer(200)))):
-    print(name, call(*arguments))
-try:
-    socket.socket(40, socket.SOCK_STREAM)
-    print("vsock opens")
-except OSError as error:
-    print("vsock", error.errno)
-"""
-
 BROKER = """
-import resource, socket, sys
+import resource, socket
 RELAY = ("127.0.0.1", 47129)
 def ask(head, patience=20):
     with socket.socket() as s:
@@ -66,8 +41,6 @@ def ask(head, patience=20):
         s.connect(RELAY)
         s.sendall(head)
         return s.recv(4096).split(b"\\r\\n")[0].decode()
-for host in sys.argv[2].split(","):
-    print(host, ask(f"CONNECT {host}:{sys.argv[1]} HTTP/1.1\\r\\nHost: {host}:{sys.argv[1]}\\r\\n\\r\\n".encode()))
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 slow = []
 for n in range(2000):
@@ -85,9 +58,6 @@ for s in slow:
         pass
 print("beside", ask(b"GET /provider/anthropic/ HTTP/1.1\\r\\nHost: 127.0.0.1:47129\\r\\nConnection: close\\r\\n\\r\\n"))
 """
-
-HOSTS = ("127.0.0.1", "[::1]", "169.254.169.254", "0.0.0.0", "2130706433", "0x7f000001", "0x7f.1", "127.1",
-         "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "localhost.", "[fe80::1%25lo]", "user@127.0.0.1")
 
 # An ACP agent that says the same bad text wherever the protocol has room for one.
 AGENT = r"""
@@ -164,21 +134,9 @@ class Neighbours(unittest.TestCase):
             (path / "enough").touch()
             waiting.join()
 
-    def test_kernel_interfaces(self):
-        out = self.output("kernel", "kernel.py", KERNEL)
-        self.assertIn("stolen [] signalled False", out)
-        for name in ("keyctl", "add_key", "io_uring"):
-            self.assertIn(f"{name} (-1, 38)", out)
-        self.assertIn("vsock 97", out)
-
-    def test_broker_reaches_nothing_internal_and_outlives_slow_clients(self):
-        hosts = ",".join(HOSTS)
-        out = self.output("reach", "reach.py", BROKER, str(self.world.model.port), f"'{hosts}'")
-        answers = dict(line.split(" ", 1) for line in out.splitlines() if " HTTP/1.1 " in line)
-        self.assertEqual(set(answers), {*HOSTS, "beside"}, out)
-        for host in HOSTS:
-            self.assertRegex(answers[host], " 40[03] ", out)
-        self.assertIn(" 200 ", answers["beside"], out)
+    def test_broker_outlives_slow_clients(self):
+        out = self.output("reach", "reach.py", BROKER)
+        self.assertRegex(out, "beside HTTP/1.1 200 ")
 
     def test_project_its_agent_has_closed_opens_again(self):
         run = self.start("closed", "chmod 0 /workspace /state").wait()
