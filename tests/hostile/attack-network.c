@@ -121,7 +121,7 @@ attack_addresses(void)
     attack_row("tcp-provider-loopback", tcp_to("127.0.0.1", atoi(attack_value("model"))), "ECONNREFUSED");
     attack_row("dns-udp-name-server", dns_by_udp(attack_value("names"), 53), "ECONNREFUSED ETIMEDOUT ENETUNREACH");
     attack_row("dns-tcp-name-server", tcp_to(attack_value("names"), 53), "ECONNREFUSED ENETUNREACH");
-    attack_row("dns-udp-stub", dns_by_udp("127.0.0.53", 53), "ECONNREFUSED ETIMEDOUT");
+    attack_row("dns-udp-resolved", dns_by_udp("127.0.0.53", 53), "ECONNREFUSED ETIMEDOUT");
     attack_row("tcp-incus", tcp_to("127.0.0.1", 8443), "ECONNREFUSED");
 }
 
