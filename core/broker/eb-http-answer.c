@@ -10,7 +10,8 @@ on_headers_complete(llhttp_t *parser)
 {
     EbHttpAnswer *self = parser->data;
 
-    return self->to_head_request ? 1 : 0;
+    /* It would wait for the body that the length of a 304 speaks of. */
+    return self->to_head_request || self->head.status == 204 || self->head.status == 304 ? 1 : 0;
 }
 
 static int
