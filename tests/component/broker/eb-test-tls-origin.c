@@ -2,6 +2,7 @@
 #include "tests/component/broker/eb-test-tls-origin.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -323,7 +324,9 @@ origin_run(gpointer data)
 
     while ((fd = accept(self->listener, NULL, NULL)) >= 0) {
         Peer *peer = g_new0(Peer, 1);
+        int on = 1;
 
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         g_mutex_lock(&self->mutex);
         self->n_connections++;
         g_array_append_val(self->fds, fd);
