@@ -49,7 +49,7 @@ class Peer:
             for command in self.commands:
                 command = shlex.split(command) if isinstance(command, str) else command
                 self.processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                       env=dict(os.environ, **self.env), start_new_session=True))
+                                                       env=dict(os.environ, **self.env), process_group=0))
         for _ in range(400):
             if reachable(self.address):
                 time.sleep(0.2)

@@ -250,7 +250,9 @@ direction_step(Tunnel *self, Direction *direction)
     if (direction->ended) {
         direction->shut = TRUE;
         release_pipe(self, direction);
-        shutdown(direction->to->fd, SHUT_WR);
+        /* With both ways at their end the descriptors are closed next. */
+        if (!self->up.shut || !self->down.shut)
+            shutdown(direction->to->fd, SHUT_WR);
         return STEP_WAIT;
     }
     if (!direction->readable) {
