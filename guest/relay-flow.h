@@ -14,6 +14,10 @@
 /* Bytes moved for one connection before others have their turn. */
 #define FLOW_TURN (1024u * 1024)
 
+/* Pipes that bulk passes through unread, and bytes of one; without one they are copied. */
+#define FLOW_PIPES 16
+#define FLOW_PIPE (256 * 1024)
+
 /** flow_end: one of the two sockets of a connection. */
 struct flow_end {
     int fd;
@@ -21,6 +25,10 @@ struct flow_end {
     bool hung_up;  /* its other side ended or failed: read on until that is seen */
     bool done;     /* nothing more will be read from it */
     bool want_out; /* registered for EPOLLOUT */
+    bool splices;  /* bulk from it goes through a pipe */
+    bool bulk;     /* the last read filled the buffer: worth a pipe */
+    int8_t pipe;   /* what waits to be written to it is in there; 0 none, else its number plus one */
+    uint32_t in_pipe;
     uint32_t held_size;
     uint32_t held_at;
     uint8_t *held; /* bytes waiting to be written to it */

@@ -85,7 +85,7 @@ take_slot(void)
         free_list = self->next;
     else
         self = &table[n_used++];
-    *self = (struct connection){.end = {{.fd = -1}, {.fd = -1}}};
+    *self = (struct connection){.end = {{.fd = -1}, {.fd = -1, .splices = true}}};
     n_open++;
     return self;
 }
