@@ -389,8 +389,12 @@ eb_exchange_start(EbBroker *broker, EbFrontConn *conn, EbBrokerConfig *config, c
 {
     EbExchange *self = g_new0(EbExchange, 1);
     gboolean of_provider = route->provider != NULL;
+    /* One view for all that looks at the key in this call: each opening and closing is two system calls. */
+    g_auto(EbSecretView) view = {0};
     EbH2 *h2;
 
+    if (of_provider)
+        view = eb_secret_view(route->provider->key);
     *slot = self;
     self->ref_count = 2; /* the slot's, and this call's */
     self->broker = broker;
