@@ -3,7 +3,7 @@
 import os, shlex, signal, socket, subprocess, time
 
 BASE = int(os.environ.get("BENCH_PORT", "23400"))
-KEY = "bench-key-0123456789abcdef0123456789"
+KEY = "sk-ant-bench-0123456789abcdef0123456789"
 NONCE = "bench-nonce-0123456789abcdef01234567"
 
 

@@ -13,15 +13,20 @@ typedef enum {
     EB_PROVIDER_GEMINI,
 } EbProviderKind;
 
+/** EB_PROVIDER_HASH: bytes of a hash of a nonce. */
+#define EB_PROVIDER_HASH 32
+
 /** EbProvider: a route /provider/NAME inside the broker. */
 typedef struct {
     char *name;
     EbProviderKind kind;
     gboolean tls;
     EbTarget host;
-    char *base_path;    /* no trailing slash; may be empty */
-    EbSecret *key;      /* (owned) */
-    EbSecret *nonce;    /* (owned) */
+    char *base_path;                     /* no trailing slash; may be empty */
+    EbSecret *key;                       /* (owned) */
+    EbSecret *nonce;                     /* (owned) */
+    guint8 nonce_hash[EB_PROVIDER_HASH]; /* keyed, with nonce_hashed: so that not every request opens the nonce */
+    gboolean nonce_hashed;
     gint64 reported_at; /* monotonic: when its last failure was reported */
 } EbProvider;
 

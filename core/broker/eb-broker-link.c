@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/broker/eb-broker-link.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sodium.h>
+#include <sys/socket.h>
 
 #include "core/base/eb-unix.h"
 #include "core/broker/eb-meter.h"
 
 /* Messages handled in one turn, so that a flood of updates leaves room for guests. */
 #define TURN 64
+/* Messages sent by one system call. */
+#define BATCH 32
 
 struct _EbBrokerLink {
     EbBroker *broker; /* (unowned) */
@@ -16,6 +20,7 @@ struct _EbBrokerLink {
     EbBrokerStage *stage;
     GQueue queue; /* (element-type GBytes) */
     guint64 lost;
+    gboolean unread; /* more messages may be there than one turn takes */
     void (*closed)(gpointer user_data);
     gpointer user_data;
 };
@@ -28,18 +33,32 @@ static void
 link_flush(EbBrokerLink *self)
 {
     while (self->queue.length > 0) {
-        GBytes *bytes = g_queue_peek_head(&self->queue);
-        gsize length;
-        const void *data = g_bytes_get_data(bytes, &length);
+        struct mmsghdr messages[BATCH] = {0};
+        struct iovec vectors[BATCH];
+        GList *link = self->queue.head;
+        int n = 0, sent;
 
+        for (; link != NULL && n < BATCH; link = link->next, n++) {
+            gsize length;
+
+            vectors[n].iov_base = (void *)g_bytes_get_data(link->data, &length);
+            vectors[n].iov_len = length;
+            messages[n].msg_hdr.msg_iov = &vectors[n];
+            messages[n].msg_hdr.msg_iovlen = 1;
+        }
+        do
+            sent = sendmmsg(self->watch.fd, messages, (guint)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (sent < 0 && errno == EINTR);
         /* Full, or gone: a gone service is noticed by reading. */
-        if (eb_unix_send(self->watch.fd, data, length, NULL, 0, NULL) < 0)
+        if (sent <= 0)
             return;
-        g_bytes_unref(g_queue_pop_head(&self->queue));
+        for (int i = 0; i < sent; i++)
+            g_bytes_unref(g_queue_pop_head(&self->queue));
     }
     eb_broker_resume_accept(self->broker);
 }
 
+/* Messages leave together at the end of a turn: each one sent alone would wake the service. */
 static void
 link_send(EbBrokerLink *self, EbBrokerWriter *writer)
 {
@@ -47,13 +66,14 @@ link_send(EbBrokerLink *self, EbBrokerWriter *writer)
 
     if (length == 0)
         return;
-    if (self->queue.length == 0 && eb_unix_send(self->watch.fd, writer->buffer, length, NULL, 0, NULL) >= 0)
-        return;
     if (self->queue.length >= 2 * EB_BROKER_LINK_QUEUE) {
         /* Connections open when accepting stopped can still end; the next row says how many rows are missing. */
         self->lost++;
         return;
     }
+    /* When some wait already, either the turn's end is near or the socket was full and tells when it is not. */
+    if (self->queue.length == 0)
+        eb_poller_requeue(self->broker->poller, &self->watch);
     g_queue_push_tail(&self->queue, g_bytes_new(writer->buffer, length));
 }
 
@@ -97,8 +117,11 @@ link_ready(EbWatch *watch, guint32 events)
 {
     EbBrokerLink *self = watch->data;
 
-    if ((events & EPOLLOUT) != 0)
+    if (events == 0 || (events & EPOLLOUT) != 0)
         link_flush(self);
+    if (events == 0 && !self->unread)
+        return;
+    self->unread = FALSE;
     for (guint i = 0; i < TURN; i++) {
         g_autoptr(GError) error = NULL;
         gssize got = eb_unix_recv(watch->fd, receive_buffer, sizeof receive_buffer, NULL, NULL, &error);
@@ -112,6 +135,7 @@ link_ready(EbWatch *watch, guint32 events)
         link_take(self, (gsize)got);
         sodium_memzero(receive_buffer, (gsize)got);
     }
+    self->unread = TRUE;
     eb_poller_requeue(self->broker->poller, watch);
 }
 

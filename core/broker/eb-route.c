@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/broker/eb-route.h"
 
+#include <sodium.h>
 #include <string.h>
 
 #include "core/broker/eb-websocket.h"
@@ -134,8 +135,31 @@ bearer_token(const char *value)
     return value;
 }
 
+/* Compares hashes under a key of this process: neither time nor memory tells anything of the nonce. */
 static gboolean
-header_holds_nonce(const EbHttpHeader *header, EbSecret *nonce)
+is_nonce(EbProvider *provider, const char *value, gsize length)
+{
+    static guint8 salt[crypto_generichash_KEYBYTES];
+    static gboolean salted;
+    guint8 hash[EB_PROVIDER_HASH];
+
+    if (!salted) {
+        randombytes_buf(salt, sizeof salt);
+        salted = TRUE;
+    }
+    if (!provider->nonce_hashed) {
+        g_auto(EbSecretView) view = eb_secret_view(provider->nonce);
+
+        crypto_generichash(provider->nonce_hash, sizeof hash, (const guint8 *)view.bytes, view.length, salt,
+                           sizeof salt);
+        provider->nonce_hashed = TRUE;
+    }
+    crypto_generichash(hash, sizeof hash, (const guint8 *)value, length, salt, sizeof salt);
+    return sodium_memcmp(hash, provider->nonce_hash, sizeof hash) == 0;
+}
+
+static gboolean
+header_holds_nonce(const EbHttpHeader *header, EbProvider *provider)
 {
     const char *value = NULL;
 
@@ -145,7 +169,7 @@ header_holds_nonce(const EbHttpHeader *header, EbSecret *nonce)
              g_ascii_strcasecmp(header->name, "x-goog-api-key") == 0 ||
              g_ascii_strcasecmp(header->name, "api-key") == 0)
         value = header->value;
-    return value != NULL && eb_secret_equal_bytes(nonce, value, strlen(value));
+    return value != NULL && is_nonce(provider, value, strlen(value));
 }
 
 static gboolean
@@ -166,7 +190,7 @@ is_key_parameter(const char *parameter, gsize length)
 
 /* Takes every key= out of the query of @path; TRUE when one of them was the nonce. */
 static gboolean
-take_key_parameters(char *path, EbSecret *nonce)
+take_key_parameters(char *path, EbProvider *provider)
 {
     char *query = strchr(path, '?');
     gboolean found = FALSE, first = TRUE;
@@ -184,7 +208,7 @@ take_key_parameters(char *path, EbSecret *nonce)
 
             if (value != NULL) {
                 value++;
-                found = eb_secret_equal_bytes(nonce, value, length - (gsize)(value - from)) || found;
+                found = is_nonce(provider, value, length - (gsize)(value - from)) || found;
             }
         } else {
             if (!first)
@@ -235,9 +259,9 @@ route_provider(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *ro
         eb_refusal_set(&route->refusal, EB_REFUSAL_BAD_REQUEST, provider->name, "the path holds a dot segment");
         return;
     }
-    known = take_key_parameters(route->path, provider->nonce);
+    known = take_key_parameters(route->path, provider);
     for (guint i = 0; i < request->n_headers; i++)
-        known = header_holds_nonce(&request->headers[i], provider->nonce) || known;
+        known = header_holds_nonce(&request->headers[i], provider) || known;
     if (!known) {
         eb_refusal_set(&route->refusal, EB_REFUSAL_NONCE, provider->name, NULL);
         return;
