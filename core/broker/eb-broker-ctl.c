@@ -10,6 +10,7 @@
 
 #include <glib-unix.h>
 
+#include "core/base/eb-source.h"
 #include "core/base/eb-spawn.h"
 #include "core/base/eb-unix.h"
 #include "core/broker/eb-broker-report.h"
@@ -61,6 +62,7 @@ enum {
     SIGNAL_PROVIDER_ERROR,
     SIGNAL_DIED,
     SIGNAL_DEGRADED,
+    SIGNAL_BUDGET,
     N_SIGNALS,
 };
 
@@ -68,15 +70,6 @@ static guint signals[N_SIGNALS];
 
 static gboolean ctl_spawn(EbBrokerCtl *self, GError **error);
 static void ctl_watch_control(EbBrokerCtl *self);
-
-static void
-clear_source(GSource **source)
-{
-    if (*source == NULL)
-        return;
-    g_source_destroy(*source);
-    g_clear_pointer(source, g_source_unref);
-}
 
 static GSource *
 add_timeout(EbBrokerCtl *self, guint ms, GSourceFunc func)
@@ -93,7 +86,7 @@ add_timeout(EbBrokerCtl *self, guint ms, GSourceFunc func)
 static void
 ctl_drop_control(EbBrokerCtl *self)
 {
-    clear_source(&self->source);
+    eb_clear_source(&self->source);
     eb_fd_clear(&self->control);
     eb_broker_sender_clear(&self->sender);
     self->ready = FALSE;
@@ -113,7 +106,7 @@ ctl_fail_start(EbBrokerCtl *self, GError *error)
 {
     g_autoptr(GTask) task = g_steal_pointer(&self->starting);
 
-    clear_source(&self->deadline);
+    eb_clear_source(&self->deadline);
     self->stopping = TRUE;
     ctl_drop_control(self);
     ctl_drop_child(self);
@@ -155,19 +148,11 @@ ctl_maybe_started(EbBrokerCtl *self)
     if (self->starting == NULL || !self->ready || self->good == NULL)
         return;
     task = g_steal_pointer(&self->starting);
-    clear_source(&self->deadline);
+    eb_clear_source(&self->deadline);
     g_task_return_pointer(task, g_object_ref(self), g_object_unref);
 }
 
 /* --- messages --- */
-
-static void
-take_audit(EbBrokerCtl *self, const EbBrokerMsg *msg)
-{
-    g_autoptr(JsonObject) row = eb_broker_report_audit(msg, self->wanted->session);
-
-    g_signal_emit(self, signals[SIGNAL_AUDIT], 0, row);
-}
 
 static void
 take_denied(EbBrokerCtl *self, const EbBrokerMsg *msg)
@@ -179,17 +164,6 @@ take_denied(EbBrokerCtl *self, const EbBrokerMsg *msg)
     host = eb_broker_report_target(msg, &port);
     if (host != NULL && code != NULL)
         g_signal_emit(self, signals[SIGNAL_DENIED], 0, host, port, code);
-}
-
-static void
-take_provider_error(EbBrokerCtl *self, const EbBrokerMsg *msg)
-{
-    g_autofree char *name = eb_broker_msg_string(msg, EB_BROKER_TAG_NAME);
-    g_autofree char *text = eb_broker_msg_string(msg, EB_BROKER_TAG_TEXT);
-
-    if (name != NULL && text != NULL)
-        g_signal_emit(self, signals[SIGNAL_PROVIDER_ERROR], 0, name,
-                      (guint)MIN(eb_broker_msg_number(msg, EB_BROKER_TAG_STATUS, 0), 999u), text);
 }
 
 static void
@@ -250,16 +224,11 @@ ctl_take(EbBrokerCtl *self, const EbBrokerMsg *msg)
     case EB_BROKER_MSG_FAILED:
         take_failed(self, msg, serial);
         break;
-    case EB_BROKER_MSG_AUDIT:
-        take_audit(self, msg);
-        break;
     case EB_BROKER_MSG_DENIED:
         take_denied(self, msg);
         break;
-    case EB_BROKER_MSG_PROVIDER_ERROR:
-        take_provider_error(self, msg);
-        break;
     default:
+        eb_broker_report_emit(G_OBJECT(self), msg, self->wanted->session);
         break;
     }
 }
@@ -317,7 +286,7 @@ ctl_watch_control(EbBrokerCtl *self)
 {
     GIOCondition condition = G_IO_IN | (eb_broker_sender_is_busy(&self->sender) ? G_IO_OUT : 0);
 
-    clear_source(&self->source);
+    eb_clear_source(&self->source);
     self->source = g_unix_fd_source_new(self->control, condition);
     g_source_set_callback(self->source, G_SOURCE_FUNC(ctl_on_control), self, NULL);
     g_source_attach(self->source, g_main_context_get_thread_default());
@@ -344,7 +313,7 @@ ctl_on_restart(gpointer user_data)
     EbBrokerCtl *self = EB_BROKER_CTL(user_data);
     g_autoptr(GError) error = NULL;
 
-    clear_source(&self->restarter);
+    eb_clear_source(&self->restarter);
     if (!ctl_spawn(self, &error)) {
         ctl_give_up(self);
         eb_warning("cannot replace the broker of session %s: %s", self->wanted->session, error->message);
@@ -585,8 +554,8 @@ ctl_end(EbBrokerCtl *self)
     g_autoptr(GError) error = eb_error_new(EB_ERROR_CANCELLED, "broker.stopped", "the broker was stopped");
 
     self->stopping = TRUE;
-    clear_source(&self->restarter);
-    clear_source(&self->deadline);
+    eb_clear_source(&self->restarter);
+    eb_clear_source(&self->deadline);
     ctl_drop_control(self);
     ctl_end_updates(self, G_MAXUINT64, error);
     if (self->listener >= 0)
@@ -599,7 +568,7 @@ ctl_finish_stop(EbBrokerCtl *self)
 {
     g_autoptr(GTask) task = g_steal_pointer(&self->stop_task);
 
-    clear_source(&self->deadline);
+    eb_clear_source(&self->deadline);
     g_task_return_boolean(task, TRUE);
 }
 
@@ -608,7 +577,7 @@ ctl_on_stop_deadline(gpointer user_data)
 {
     EbBrokerCtl *self = EB_BROKER_CTL(user_data);
 
-    clear_source(&self->deadline);
+    eb_clear_source(&self->deadline);
     if (self->child != NULL)
         eb_child_kill(self->child, SIGKILL);
     return G_SOURCE_REMOVE;
@@ -637,6 +606,15 @@ gboolean
 eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GError **error)
 {
     return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+void
+eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope)
+{
+    g_return_if_fail(EB_IS_BROKER_CTL(self));
+    /* A broker that is behind with reading gets no answer, and refuses the request in its time. */
+    if (self->control >= 0)
+        eb_broker_report_send_grant(self->control, id, tokens, scope);
 }
 
 int
@@ -688,6 +666,8 @@ eb_broker_ctl_class_init(EbBrokerCtlClass *klass)
                                         G_TYPE_BOOLEAN, G_TYPE_STRING);
     signals[SIGNAL_DEGRADED] =
         g_signal_new("degraded", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+    signals[SIGNAL_BUDGET] = g_signal_new("budget", G_TYPE_FROM_CLASS(klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                          G_TYPE_NONE, 2, G_TYPE_UINT, JSON_TYPE_OBJECT);
 }
 
 static void

@@ -50,6 +50,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
  *   "provider-error" (const char *provider, guint status, const char *text): e.g. 401: the operator's business.
  *   "died" (gboolean restarted, const char *why): @restarted: another one takes over under the same socket, within a
  *       second; FALSE after too many deaths in a minute: connections are refused from then on.
+ *   "budget" (guint type, JsonObject *told): EB_BROKER_MSG_ASK (answer with eb_broker_ctl_grant()), _MORE (likewise) or
+ *       _USED: id, provider, model, tokens_in, tokens_out, tokens_cached, tokens_written, flag.
  *   "degraded" (const char *what): the broker runs, but this host lacks a part of its sandbox.
  */
 #define EB_TYPE_BROKER_CTL (eb_broker_ctl_get_type())
@@ -73,6 +75,8 @@ gboolean eb_broker_ctl_update_finish(EbBrokerCtl *self, GAsyncResult *result, GE
 void eb_broker_ctl_stop_async(EbBrokerCtl *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                               gpointer user_data);
 gboolean eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GError **error);
+/** eb_broker_ctl_grant: answers request @id of the signal "budget". @tokens: 0 = no; @scope: then the cap, see EbBudgetScope */
+void eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope);
 int eb_broker_ctl_get_pid(EbBrokerCtl *self);
 
 G_END_DECLS

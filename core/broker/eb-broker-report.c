@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "core/base/eb-unix.h"
+
+/* Bytes of a model's name; what is longer is none. */
+#define MAX_MODEL 96
+
 static void
 set_string(JsonObject *row, const char *member, const EbBrokerMsg *msg, EbBrokerTag tag)
 {
@@ -58,4 +63,78 @@ eb_broker_report_target(const EbBrokerMsg *msg, guint *port)
     if (length > 2 && target[0] == '[' && target[length - 1] == ']')
         return g_strndup(target + 1, length - 2);
     return g_steal_pointer(&target);
+}
+
+/* (transfer full): an ASK, MORE or USED */
+static JsonObject *
+read_budget(const EbBrokerMsg *msg)
+{
+    static const struct {
+        const char *member;
+        EbBrokerTag tag;
+    } numbers[] = {{"tokens_in", EB_BROKER_TAG_TOKENS_IN},
+                   {"tokens_out", EB_BROKER_TAG_TOKENS_OUT},
+                   {"tokens_cached", EB_BROKER_TAG_TOKENS_CACHED},
+                   {"tokens_written", EB_BROKER_TAG_TOKENS_WRITTEN}};
+    JsonObject *told = json_object_new();
+    g_autofree char *model = eb_broker_msg_string(msg, EB_BROKER_TAG_MODEL);
+
+    set_number(told, "id", msg, EB_BROKER_TAG_SERIAL);
+    set_string(told, "provider", msg, EB_BROKER_TAG_NAME);
+    if (model != NULL && strlen(model) < MAX_MODEL)
+        json_object_set_string_member(told, "model", model);
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
+        json_object_set_int_member(
+            told, numbers[i].member,
+            (gint64)MIN(eb_broker_msg_number(msg, numbers[i].tag, 0), (guint64)EB_BROKER_MAX_TOKENS));
+    json_object_set_boolean_member(told, "flag", eb_broker_msg_number(msg, EB_BROKER_TAG_FLAGS, 0) != 0);
+    return told;
+}
+
+static void
+emit_provider_error(GObject *ctl, const EbBrokerMsg *msg)
+{
+    g_autofree char *name = eb_broker_msg_string(msg, EB_BROKER_TAG_NAME);
+    g_autofree char *text = eb_broker_msg_string(msg, EB_BROKER_TAG_TEXT);
+
+    if (name != NULL && text != NULL)
+        g_signal_emit_by_name(ctl, "provider-error", name,
+                              (guint)MIN(eb_broker_msg_number(msg, EB_BROKER_TAG_STATUS, 0), 999u), text);
+}
+
+void
+eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session)
+{
+    g_autoptr(JsonObject) told = NULL;
+
+    switch ((int)msg->type) {
+    case EB_BROKER_MSG_AUDIT:
+        told = eb_broker_report_audit(msg, session);
+        g_signal_emit_by_name(ctl, "audit", told);
+        break;
+    case EB_BROKER_MSG_PROVIDER_ERROR:
+        emit_provider_error(ctl, msg);
+        break;
+    case EB_BROKER_MSG_ASK:
+    case EB_BROKER_MSG_MORE:
+    case EB_BROKER_MSG_USED:
+        told = read_budget(msg);
+        g_signal_emit_by_name(ctl, "budget", (guint)msg->type, told);
+        break;
+    default:
+        break;
+    }
+}
+
+void
+eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope)
+{
+    guint8 buffer[128];
+    EbBrokerWriter writer;
+
+    eb_broker_writer_begin(&writer, buffer, sizeof buffer, EB_BROKER_MSG_GRANT);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_SERIAL, id);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_OUT, tokens);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_NUMBER, scope);
+    eb_unix_send(fd, writer.buffer, eb_broker_writer_end(&writer), NULL, 0, NULL);
 }

@@ -6,6 +6,8 @@
 #define KIB G_GUINT64_CONSTANT(1024)
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
+/* Of a cap: more tokens than anybody pays for, and few enough to be added up. */
+#define BUDGET_MOST G_GUINT64_CONSTANT(1000000000000)
 #define SECOND G_GUINT64_CONSTANT(1000)
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -72,6 +74,25 @@ static const EbConfigKey keys[] = {
     {"egress", "allow_internal", EB_KIND_BOOL, "false",
      .doc = "literal internal addresses in allow; never a name that resolves inside"},
 
+    {"budget", "turn_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST, .doc = "tokens one turn may use, 0 = no cap"},
+    {"budget", "session_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST, .doc = "tokens one session may use, 0 = no cap"},
+    {"budget", "person_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST,
+     .doc = "tokens the turns of one person may use in a day (UTC), 0 = no cap"},
+    {"budget", "day_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST,
+     .doc = "tokens all sessions may use in a day (UTC), 0 = no cap"},
+    {"budget", "turn_money", EB_KIND_TEXT, NULL, .check = eb_config_check_money,
+     .doc = "as turn_tokens, in money: \"2.50\"; counts models that have a price"},
+    {"budget", "session_money", EB_KIND_TEXT, NULL, .check = eb_config_check_money,
+     .doc = "as session_tokens, in money"},
+    {"budget", "person_money", EB_KIND_TEXT, NULL, .check = eb_config_check_money, .doc = "as person_tokens, in money"},
+    {"budget", "day_money", EB_KIND_TEXT, NULL, .check = eb_config_check_money, .doc = "as day_tokens, in money"},
+    {"budget", "currency", EB_KIND_TEXT, "\"USD\"", .check = eb_config_check_currency,
+     .doc = "what the prices are in; shown, never converted"},
+    {"budget", "reserve_tokens", EB_KIND_INT, "8000", 256, 1000000,
+     .doc = "set aside for the answer of a request that states no limit, until it is counted"},
+    {"budget", "overshoot_tokens", EB_KIND_INT, "2000", 0, 1000000,
+     .doc = "an answer that is going on when a cap is reached may use this much more before it is cut off"},
+
     {"provision", "pool_size", EB_KIND_SIZE, NULL, 1 * GIB, 65536 * GIB,
      .doc = "size of the storage pool that setup makes; without it a share of what is free"},
 
@@ -80,6 +101,9 @@ static const EbConfigKey keys[] = {
     {"provider.*", "base_url", EB_KIND_TEXT, NULL, .check = eb_config_check_base_url, .required = TRUE,
      .doc = "https, or http to a literal loopback address"},
     {"provider.*", "key", EB_KIND_SECRET, NULL, .required = TRUE, .doc = "the credential, \"cred:NAME\""},
+    {"provider.*", "prices", EB_KIND_TEXTS, NULL, .max = 200, .check = eb_config_check_price,
+     .doc =
+         "\"MODEL INPUT OUTPUT [CACHED [WRITTEN]]\", for a million tokens; MODEL may be the beginning of a name, or *"},
     {NULL},
 };
 

@@ -65,5 +65,8 @@ char *eb_config_check_path(const char *text);
 char *eb_config_check_degraded_id(const char *text);
 char *eb_config_check_egress_host(const char *text);
 char *eb_config_check_base_url(const char *text);
+char *eb_config_check_money(const char *text);
+char *eb_config_check_currency(const char *text);
+char *eb_config_check_price(const char *text);
 
 G_END_DECLS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pure judgements on single texts of the configuration. */
 #include "core/config/eb-config-schema.h"
+#include "core/config/eb-price.h"
 
 #include <string.h>
 
@@ -227,4 +228,33 @@ eb_config_append_quoted(GString *out, const char *text)
             g_string_append_c(out, *c);
     }
     g_string_append_c(out, '"');
+}
+
+char *
+eb_config_check_money(const char *text)
+{
+    guint64 micros;
+
+    return eb_money_parse(text, &micros)
+               ? NULL
+               : g_strdup("is no amount of money: a number with at most six places, \"2.50\"");
+}
+
+char *
+eb_config_check_currency(const char *text)
+{
+    gsize length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+    return length == 3 && text[3] == '\0' ? NULL : g_strdup("is no currency: three capital letters, \"USD\"");
+}
+
+char *
+eb_config_check_price(const char *text)
+{
+    EbPrice *price = eb_price_parse(text);
+
+    if (price == NULL)
+        return g_strdup("is no price: \"MODEL INPUT OUTPUT [CACHED [WRITTEN]]\", for a million tokens");
+    eb_price_free(price);
+    return NULL;
 }

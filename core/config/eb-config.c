@@ -19,6 +19,7 @@ struct _EbConfig {
     char **accept_degraded, **enabled, **order;
     guint64 min_free, doctor_interval_ms;
     EbSessionConfig session;
+    EbBudgetConfig budget;
     GPtrArray *providers; /* (element-type EbProviderConfig) */
     GHashTable *agents;   /* (element-type utf8 EbAgentProfile) */
 };
@@ -35,6 +36,7 @@ provider_free(gpointer data)
     g_free(provider->base_url);
     g_free(provider->key_name);
     g_free(provider->where);
+    g_clear_pointer(&provider->prices, g_ptr_array_unref);
     g_free(provider);
 }
 
@@ -66,6 +68,7 @@ eb_config_finalize(GObject *object)
     g_strfreev(self->enabled);
     g_strfreev(self->order);
     session_clear(&self->session);
+    g_free(self->budget.currency);
     g_ptr_array_unref(self->providers);
     g_hash_table_unref(self->agents);
     G_OBJECT_CLASS(eb_config_parent_class)->finalize(object);
@@ -252,6 +255,20 @@ fill_session(EbConfig *self)
     fill_ports(self);
 }
 
+static GPtrArray *
+read_prices(EbConfigSection *table)
+{
+    GPtrArray *prices = g_ptr_array_new_with_free_func((GDestroyNotify)eb_price_free);
+    g_auto(GStrv) lines = eb_config_section_get_strings(table, "prices", NULL);
+
+    for (guint i = 0; lines != NULL && lines[i] != NULL; i++) {
+        EbPrice *price = eb_price_parse(lines[i]);
+        if (price != NULL)
+            g_ptr_array_add(prices, price);
+    }
+    return prices;
+}
+
 /* Providers in the order of their lines within a file would need the file; by name is steady. */
 static void
 fill_providers(EbConfig *self, EbConfigProblems *problems)
@@ -269,8 +286,30 @@ fill_providers(EbConfig *self, EbConfigProblems *problems)
         provider->base_url = eb_config_section_get_string(table, "base_url", NULL, NULL);
         provider->key_name = eb_config_section_get_secret_name(table, "key", NULL);
         provider->where = eb_config_section_where(table, "base_url");
+        provider->prices = read_prices(table);
         g_ptr_array_add(self->providers, provider);
     }
+}
+
+static void
+fill_budget(EbConfig *self)
+{
+    EbConfigSection *table = table_of(self, "budget");
+
+    for (guint i = 0; i < EB_BUDGET_SCOPES; i++) {
+        const char *scope = eb_budget_scope_to_string((EbBudgetScope)i);
+        g_autofree char *tokens = g_strconcat(scope, "_tokens", NULL);
+        g_autofree char *money = g_strconcat(scope, "_money", NULL);
+        g_autofree char *amount = eb_config_section_get_string(table, money, NULL, NULL);
+        gint64 number = 0;
+        eb_config_section_get_int(table, tokens, 0, 0, G_MAXINT64, &number, NULL);
+        self->budget.caps[i].tokens = (guint64)number;
+        if (amount != NULL)
+            eb_money_parse(amount, &self->budget.caps[i].micros);
+    }
+    self->budget.currency = get_text(self, "budget", "currency");
+    self->budget.reserve = get_number(self, "budget", "reserve_tokens");
+    self->budget.overshoot = get_number(self, "budget", "overshoot_tokens");
 }
 
 static void
@@ -285,6 +324,7 @@ fill(EbConfig *self, EbConfigProblems *problems)
     self->enabled = get_texts(self, "plugins", "enabled");
     self->order = get_texts(self, "credentials", "order");
     fill_session(self);
+    fill_budget(self);
     fill_providers(self, problems);
 }
 
@@ -442,6 +482,20 @@ eb_config_get_session(EbConfig *self)
 {
     g_return_val_if_fail(EB_IS_CONFIG(self), NULL);
     return &self->session;
+}
+
+const EbBudgetConfig *
+eb_config_get_budget(EbConfig *self)
+{
+    g_return_val_if_fail(EB_IS_CONFIG(self), NULL);
+    return &self->budget;
+}
+
+const char *
+eb_budget_scope_to_string(EbBudgetScope scope)
+{
+    static const char *const names[] = {"turn", "session", "person", "day"};
+    return (guint)scope < G_N_ELEMENTS(names) ? names[scope] : "session";
 }
 
 GPtrArray *

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/config/eb-agent-profile.h"
+#include "core/config/eb-price.h"
 #include "errand-box-plugin.h"
 
 G_BEGIN_DECLS
@@ -11,8 +12,9 @@ typedef struct {
     char *name;
     char *kind; /* anthropic | openai | gemini */
     char *base_url;
-    char *key_name; /* credential name */
-    char *where;    /* file:line */
+    char *key_name;    /* credential name */
+    GPtrArray *prices; /* (element-type EbPrice) */
+    char *where;       /* file:line */
 } EbProviderConfig;
 
 /** EbSessionConfig: [session], [limits] and [egress] with all ranges checked. */
@@ -32,6 +34,25 @@ typedef struct {
     guint n_egress_ports;
     gboolean allow_internal;
 } EbSessionConfig;
+
+/** EbBudgetScope: what a cap is for. A person's and the day's begin anew at 00:00 UTC. */
+typedef enum {
+    EB_BUDGET_TURN,
+    EB_BUDGET_SESSION,
+    EB_BUDGET_PERSON,
+    EB_BUDGET_DAY,
+    EB_BUDGET_SCOPES,
+} EbBudgetScope;
+
+/** EbBudgetConfig: [budget]; 0 = no cap. */
+typedef struct {
+    struct {
+        guint64 tokens;
+        guint64 micros; /* millionths of a unit of currency */
+    } caps[EB_BUDGET_SCOPES];
+    char *currency;
+    guint64 reserve, overshoot; /* tokens */
+} EbBudgetConfig;
 
 /**
  * EbConfig: the merged, validated configuration; immutable.
@@ -79,6 +100,9 @@ guint64 eb_config_get_doctor_interval(EbConfig *self);
 const char *const *eb_config_get_enabled_plugins(EbConfig *self);
 const char *const *eb_config_get_credential_order(EbConfig *self);
 const EbSessionConfig *eb_config_get_session(EbConfig *self);
+const EbBudgetConfig *eb_config_get_budget(EbConfig *self);
+/** eb_budget_scope_to_string: "turn", "session", "person", "day": as the keys begin */
+const char *eb_budget_scope_to_string(EbBudgetScope scope);
 /** eb_config_get_providers: (transfer none) (element-type EbProviderConfig) */
 GPtrArray *eb_config_get_providers(EbConfig *self);
 /** eb_config_get_agent: (transfer none) (nullable): EB_ERROR_NOT_FOUND names the known agents and the nearest. */

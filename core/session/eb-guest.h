@@ -21,7 +21,8 @@ typedef struct {
     const char *origin; /* "cold" or "pool" */
     EbSessionDirs *dirs;
     GObject *broker;
-    EbBrokerRules *rules; /* (nullable): what the broker goes by; see eb-guest-rules.h */
+    EbBudgetClient *budget; /* (nullable): of the broker, and as long as it */
+    EbBrokerRules *rules;   /* (nullable): what the broker goes by; see eb-guest-rules.h */
     EbExec *exec;
     EbAcpClient *client;
     EbSecret *nonce;

@@ -358,6 +358,8 @@ on_broker(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     eb_guest_listen_egress(op->guest);
+    if (EB_IS_BROKER_CTL(op->guest->broker) && op->guest->parts->budget != NULL)
+        op->guest->budget = eb_budget_desk_serve(op->guest->parts->budget, op->guest->broker, op->guest->id);
     eb_guest_push_broker(op->guest);
     enter(op, EB_LAUNCH_GUEST);
 }

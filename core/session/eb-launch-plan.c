@@ -209,6 +209,9 @@ eb_launch_plan_rules(const EbLaunchPlan *self, EbConfig *config, const char *ses
     rules->n_ports = limits->n_egress_ports;
     rules->allow_internal = limits->allow_internal;
     rules->relay_port = EB_RELAY_PORT;
+    rules->budget = eb_budget_is_capped(eb_config_get_budget(config));
+    rules->reserve = eb_config_get_budget(config)->reserve;
+    rules->overshoot = eb_config_get_budget(config)->overshoot;
     if (self->provider != NULL && key != NULL)
         eb_broker_rules_add_provider(rules, self->provider->name, self->provider->kind, self->provider->base_url, key,
                                      nonce);

@@ -237,6 +237,19 @@ on_loaded(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
+on_usage(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = G_TASK(user_data);
+    EbOpening *opening = g_task_get_task_data(task);
+    GError *error = NULL;
+    if (!eb_budget_desk_load_finish(EB_BUDGET_DESK(source), result, &error)) {
+        open_failed(task, error);
+        return;
+    }
+    eb_session_store_load_async(opening->parts->store, NULL, on_loaded, task);
+}
+
+static void
 on_store(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     GTask *task = G_TASK(user_data);
@@ -249,7 +262,8 @@ on_store(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     eb_log_step("start.store", "EB_REASON", NULL);
     opening->parts->egress = eb_egress_log_new(opening->parts->store);
-    eb_session_store_load_async(opening->parts->store, NULL, on_loaded, task);
+    opening->parts->budget = eb_budget_desk_new(opening->parts->store, opening->parts->config);
+    eb_budget_desk_load_async(opening->parts->budget, on_usage, task);
 }
 
 static void

@@ -71,6 +71,7 @@ eb_session_parts_unref(EbSessionParts *self)
     g_clear_object(&self->backend);
     g_clear_pointer(&self->launch, g_bytes_unref);
     g_clear_pointer(&self->relay, g_bytes_unref);
+    g_clear_object(&self->budget);
     g_clear_object(&self->egress);
     g_clear_object(&self->store);
     g_clear_object(&self->disk);

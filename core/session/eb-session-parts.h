@@ -8,6 +8,7 @@
 #include "core/broker/eb-broker-ctl.h"
 #include "core/config/eb-config.h"
 #include "core/session/eb-admission.h"
+#include "core/session/eb-budget-desk.h"
 #include "core/session/eb-gap-check.h"
 #include "core/session/eb-questions.h"
 #include "core/state/eb-egress-log.h"
@@ -54,6 +55,7 @@ typedef struct {
     const EbBrokerOps *broker;
     GBytes *launch, *relay;
     EbStore *store;
+    EbBudgetDesk *budget;
     EbEgressLog *egress; /* audit rows of every session */
     EbWorker *disk;      /* directories and locks */
     char *state_root;

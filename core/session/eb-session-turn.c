@@ -189,6 +189,9 @@ send_prompt(EbSession *self)
     self->cancelled = FALSE;
     self->turn_us = g_get_monotonic_time();
     self->cost_before = self->cost;
+    if (self->guest->budget != NULL)
+        eb_budget_client_set_turn(self->guest->budget, self->record->turns,
+                                  self->prompt->author_id != NULL ? self->prompt->author_id : self->record->owner);
     g_free(self->record->last_prompt);
     self->record->last_prompt = g_strdup(self->prompt->text);
     eb_session_keep_prompt(self, self->prompt);

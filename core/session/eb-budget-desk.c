@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#define G_LOG_DOMAIN "eb-session"
+#include "core/session/eb-budget-desk.h"
+
+#include "core/broker/eb-broker-ctl.h"
+#include "core/broker/eb-broker-proto.h"
+
+#include <string.h>
+
+/* Sessions and caps that people were told of; then it begins anew, and some are told twice. */
+#define MAX_TOLD 4096
+
+struct _EbBudgetDesk {
+    GObject parent_instance;
+    EbStore *store;
+    EbConfig *config;
+    EbBudget *budget;
+    GHashTable *told; /* (set of utf8) */
+};
+
+G_DEFINE_FINAL_TYPE(EbBudgetDesk, eb_budget_desk, G_TYPE_OBJECT)
+
+static guint signal_exhausted;
+
+struct _EbBudgetClient {
+    int ref_count;
+    EbBudgetDesk *desk;
+    EbBrokerCtl *broker; /* (unowned) (nullable): NULL when it is gone */
+    char *session;
+    guint turn;
+    char *person;
+    GHashTable *open; /* (guint64 of the broker -> gint64 hold), at most EB_BUDGET_MAX_OPEN */
+};
+
+static gint64
+now_ms(void)
+{
+    return g_get_real_time() / 1000;
+}
+
+static EbBudgetClient *
+client_ref(EbBudgetClient *self)
+{
+    self->ref_count++;
+    return self;
+}
+
+static void
+client_unref(EbBudgetClient *self)
+{
+    if (--self->ref_count > 0)
+        return;
+    g_hash_table_unref(self->open);
+    g_object_unref(self->desk);
+    g_free(self->session);
+    g_free(self->person);
+    g_free(self);
+}
+
+static EbBudgetUse
+use_of(const EbBudgetClient *self, JsonObject *asked)
+{
+    return (EbBudgetUse){
+        .session = self->session,
+        .turn = self->turn,
+        .person = self->person,
+        .provider = eb_json_get_string(asked, "provider"),
+        .model = eb_json_get_string(asked, "model"),
+    };
+}
+
+/* --- writing down --- */
+
+static void
+on_written(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!eb_usage_store_finish(EB_STORE(source), result, &error))
+        eb_warning("what a session used could not be written down: %s", error->message);
+}
+
+static void
+write_settled(EbBudgetDesk *self, EbUsageRow *row)
+{
+    if (row != NULL)
+        eb_usage_store_settle_async(self->store, row, on_written, NULL);
+}
+
+/* --- telling --- */
+
+static void
+tell(EbBudgetClient *self, EbBudgetScope scope, const EbBudgetUse *use)
+{
+    EbBudgetDesk *desk = self->desk;
+    gboolean daily = scope == EB_BUDGET_PERSON || scope == EB_BUDGET_DAY;
+    g_autofree char *key =
+        g_strdup_printf("%s:%d:%u:%" G_GINT64_FORMAT, self->session, scope, scope == EB_BUDGET_TURN ? self->turn : 0,
+                        daily ? eb_budget_day(now_ms()) : 0);
+
+    if (g_hash_table_size(desk->told) >= MAX_TOLD)
+        g_hash_table_remove_all(desk->told);
+    if (!g_hash_table_add(desk->told, g_steal_pointer(&key)))
+        return;
+    g_autofree char *text = eb_budget_describe(desk->budget, scope, use, now_ms());
+    eb_log_event(G_LOG_LEVEL_MESSAGE, G_LOG_DOMAIN, text, "EB_SESSION", self->session, NULL);
+    g_signal_emit(desk, signal_exhausted, 0, self->session, text);
+}
+
+/* --- a broker asks --- */
+
+typedef struct {
+    EbBudgetClient *client;
+    guint64 id;
+    gint64 hold;
+    guint64 tokens;
+} Grant;
+
+static void
+on_held(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Grant *grant = user_data;
+    EbBudgetClient *self = grant->client;
+    g_autoptr(GError) error = NULL;
+
+    if (!eb_usage_store_finish(EB_STORE(source), result, &error)) {
+        /* What is not written down would be forgotten by a kill: it is not given. */
+        eb_warning("session %s: nothing can be set aside for a request: %s", self->session, error->message);
+        grant->tokens = 0;
+    }
+    if (self->broker != NULL)
+        eb_broker_ctl_grant(self->broker, grant->id, grant->tokens, EB_BUDGET_SESSION);
+    client_unref(self);
+    g_free(grant);
+}
+
+static void
+grant_when_written(EbBudgetClient *self, guint64 id, guint64 tokens, EbUsageRow *row)
+{
+    Grant *grant = g_new0(Grant, 1);
+
+    grant->client = client_ref(self);
+    grant->id = id;
+    grant->tokens = tokens;
+    eb_usage_store_hold_async(self->desk->store, row, on_held, grant);
+}
+
+static void
+take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
+{
+    EbBudgetUse use = use_of(self, asked);
+    EbBudgetScope scope = EB_BUDGET_SESSION;
+    EbUsageRow *row = NULL;
+    guint64 tokens = 0;
+    gboolean again = g_hash_table_contains(self->open, &id);
+
+    if (!again && g_hash_table_size(self->open) < EB_BUDGET_MAX_OPEN)
+        tokens = eb_budget_reserve(self->desk->budget, &use, (guint64)eb_json_get_int(asked, "tokens_in", 0),
+                                   (guint64)eb_json_get_int(asked, "tokens_out", 0),
+                                   eb_json_get_bool(asked, "flag", FALSE), now_ms(), &scope, &row);
+    if (row == NULL) {
+        if (!again)
+            tell(self, scope, &use);
+        eb_broker_ctl_grant(self->broker, id, 0, scope);
+        return;
+    }
+    g_hash_table_insert(self->open, g_memdup2(&id, sizeof id), g_memdup2(&row->hold, sizeof row->hold));
+    grant_when_written(self, id, tokens, row);
+}
+
+static void
+take_more(EbBudgetClient *self, guint64 id, JsonObject *asked)
+{
+    const gint64 *hold = g_hash_table_lookup(self->open, &id);
+    EbBudgetUse use = use_of(self, asked);
+    EbBudgetScope scope = EB_BUDGET_SESSION;
+    EbUsageRow *row = NULL;
+    guint64 tokens = hold != NULL ? eb_budget_extend(self->desk->budget, *hold,
+                                                     (guint64)eb_json_get_int(asked, "tokens_out", 0), &scope, &row)
+                                  : 0;
+
+    if (row == NULL) {
+        tell(self, scope, &use);
+        eb_broker_ctl_grant(self->broker, id, 0, scope);
+        return;
+    }
+    grant_when_written(self, id, tokens, row);
+}
+
+static void
+take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
+{
+    const gint64 *hold = g_hash_table_lookup(self->open, &id);
+    EbBudgetUse use = use_of(self, told);
+    EbBudgetCount count = {
+        .in = (guint64)eb_json_get_int(told, "tokens_in", 0),
+        .out = (guint64)eb_json_get_int(told, "tokens_out", 0),
+        .cached = (guint64)eb_json_get_int(told, "tokens_cached", 0),
+        .written = (guint64)eb_json_get_int(told, "tokens_written", 0),
+        .estimated = eb_json_get_bool(told, "flag", FALSE),
+    };
+
+    count.cached = MIN(count.cached, count.in);
+    count.written = MIN(count.written, count.in - count.cached);
+    write_settled(self->desk,
+                  eb_budget_settle(self->desk->budget, hold != NULL ? *hold : 0, &use, use.model, &count, now_ms()));
+    g_hash_table_remove(self->open, &id);
+}
+
+static void
+on_budget(EbBrokerCtl *broker, guint type, JsonObject *told, gpointer user_data)
+{
+    EbBudgetClient *self = user_data;
+    guint64 id = (guint64)eb_json_get_int(told, "id", 0);
+
+    if (type == EB_BROKER_MSG_ASK)
+        take_ask(self, id, told);
+    else if (type == EB_BROKER_MSG_MORE)
+        take_more(self, id, told);
+    else if (type == EB_BROKER_MSG_USED)
+        take_used(self, id, told);
+}
+
+/* What was open went up and may have been answered: all that was set aside for it counts as used. */
+static void
+forfeit_all(EbBudgetClient *self)
+{
+    GHashTableIter iter;
+    gpointer hold;
+
+    g_hash_table_iter_init(&iter, self->open);
+    while (g_hash_table_iter_next(&iter, NULL, &hold))
+        write_settled(self->desk, eb_budget_forfeit(self->desk->budget, *(gint64 *)hold));
+    g_hash_table_remove_all(self->open);
+}
+
+static void
+on_died(EbBrokerCtl *broker, gboolean restarted, const char *why, gpointer user_data)
+{
+    forfeit_all(user_data);
+}
+
+static void
+on_broker_gone(gpointer user_data, GObject *broker)
+{
+    EbBudgetClient *self = user_data;
+
+    self->broker = NULL;
+    forfeit_all(self);
+    client_unref(self);
+}
+
+EbBudgetClient *
+eb_budget_desk_serve(EbBudgetDesk *self, GObject *broker, const char *session)
+{
+    EbBudgetClient *client = g_new0(EbBudgetClient, 1);
+
+    client->ref_count = 1;
+    client->desk = g_object_ref(self);
+    client->broker = EB_BROKER_CTL(broker);
+    client->session = g_strdup(session);
+    client->open = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    g_signal_connect(broker, "budget", G_CALLBACK(on_budget), client);
+    g_signal_connect(broker, "died", G_CALLBACK(on_died), client);
+    g_object_weak_ref(broker, on_broker_gone, client);
+    return client;
+}
+
+void
+eb_budget_client_set_turn(EbBudgetClient *self, guint turn, const char *person)
+{
+    char *copy = g_strdup(person);
+
+    self->turn = turn;
+    g_free(self->person);
+    self->person = copy;
+}
+
+JsonObject *
+eb_budget_desk_to_json(EbBudgetDesk *self, const char *session, guint turn, const char *person)
+{
+    const EbBudgetUse use = {.session = session, .turn = turn, .person = person != NULL ? person : ""};
+
+    return eb_budget_to_json(self->budget, session != NULL ? &use : NULL, now_ms());
+}
+
+/* --- life --- */
+
+static void
+on_loaded(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GTask) task = G_TASK(user_data);
+    EbBudgetDesk *self = g_task_get_source_object(task);
+    GError *error = NULL;
+    g_autoptr(GPtrArray) rows = eb_usage_store_load_finish(EB_STORE(source), result, &error);
+
+    if (rows == NULL) {
+        g_task_return_error(task, error);
+        return;
+    }
+    for (guint i = 0; i < rows->len; i++)
+        eb_budget_add_past(self->budget, rows->pdata[i]);
+    g_task_return_boolean(task, TRUE);
+}
+
+void
+eb_budget_desk_load_async(EbBudgetDesk *self, GAsyncReadyCallback callback, gpointer user_data)
+{
+    GTask *task = g_task_new(self, NULL, callback, user_data);
+
+    g_task_set_source_tag(task, eb_budget_desk_load_async);
+    eb_usage_store_load_async(self->store, eb_budget_day(now_ms()), on_loaded, task);
+}
+
+gboolean
+eb_budget_desk_load_finish(EbBudgetDesk *self, GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_task_is_valid(result, self), FALSE);
+    return g_task_propagate_boolean(G_TASK(result), error);
+}
+
+static void
+eb_budget_desk_finalize(GObject *object)
+{
+    EbBudgetDesk *self = EB_BUDGET_DESK(object);
+
+    eb_budget_free(self->budget);
+    g_hash_table_unref(self->told);
+    g_object_unref(self->store);
+    g_object_unref(self->config);
+    G_OBJECT_CLASS(eb_budget_desk_parent_class)->finalize(object);
+}
+
+static void
+eb_budget_desk_class_init(EbBudgetDeskClass *klass)
+{
+    G_OBJECT_CLASS(klass)->finalize = eb_budget_desk_finalize;
+    signal_exhausted = g_signal_new("exhausted", G_TYPE_FROM_CLASS(klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                    G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_STRING);
+}
+
+static void
+eb_budget_desk_init(EbBudgetDesk *self)
+{
+    self->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+EbBudgetDesk *
+eb_budget_desk_new(EbStore *store, EbConfig *config)
+{
+    EbBudgetDesk *self = g_object_new(EB_TYPE_BUDGET_DESK, NULL);
+
+    self->store = g_object_ref(store);
+    self->config = g_object_ref(config);
+    self->budget = eb_budget_new(eb_config_get_budget(config), eb_config_get_providers(config));
+    return self;
+}

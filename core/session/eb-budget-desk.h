@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/session/eb-budget.h"
+
+G_BEGIN_DECLS
+
+/** EB_BUDGET_MAX_OPEN: requests of one broker that something is set aside for; it has no more connections. */
+#define EB_BUDGET_MAX_OPEN 4096
+
+/**
+ * EbBudgetDesk: the ledger with its hands: brokers ask it, it writes down before it grants, and what a broker that died had
+ * open counts as used.
+ *
+ * Signal "exhausted" (const char *session, const char *text): a cap stopped a request; once a session and cap.
+ */
+#define EB_TYPE_BUDGET_DESK (eb_budget_desk_get_type())
+G_DECLARE_FINAL_TYPE(EbBudgetDesk, eb_budget_desk, EB, BUDGET_DESK, GObject)
+
+typedef struct _EbBudgetClient EbBudgetClient;
+
+EbBudgetDesk *eb_budget_desk_new(EbStore *store, EbConfig *config);
+/** eb_budget_desk_load_async: what earlier runs used; before anybody asks. */
+void eb_budget_desk_load_async(EbBudgetDesk *self, GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_budget_desk_load_finish(EbBudgetDesk *self, GAsyncResult *result, GError **error);
+
+/** eb_budget_desk_serve: (transfer none): answers @broker from now on; what it returns lives as long as that. */
+EbBudgetClient *eb_budget_desk_serve(EbBudgetDesk *self, GObject *broker, const char *session);
+/** eb_budget_client_set_turn: whose turn what it asks for belongs to from now on. @person: (nullable) */
+void eb_budget_client_set_turn(EbBudgetClient *self, guint turn, const char *person);
+
+/** eb_budget_desk_to_json: (transfer full): see eb_budget_to_json(). @session: (nullable): the day alone */
+JsonObject *eb_budget_desk_to_json(EbBudgetDesk *self, const char *session, guint turn, const char *person);
+
+G_END_DECLS
