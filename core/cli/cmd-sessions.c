@@ -67,8 +67,10 @@ list(EbCli *cli, EbConfig *config)
     }
     for (guint i = 0; i < json_array_get_length(sessions); i++) {
         JsonObject *row = eb_json_array_object(sessions, i);
-        eb_cli_print(cli, "%-14s %-9s %-16s %-18s %s%s\n", text_of(row, "id"), text_of(row, "state"),
-                     text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"),
+        gint64 tokens = eb_json_get_int(eb_json_get_object(row, "used"), "tokens", 0);
+        g_autofree char *used = tokens > 0 ? g_strdup_printf(" %" G_GINT64_FORMAT " tokens", tokens) : g_strdup("");
+        eb_cli_print(cli, "%-14s %-9s %-16s %-18s %s%s%s\n", text_of(row, "id"), text_of(row, "state"),
+                     text_of(row, "project"), text_of(row, "agent"), text_of(row, "last_activity"), used,
                      eb_json_get_bool(row, "pinned", FALSE) ? " pinned" : "");
     }
     return code;

@@ -151,6 +151,8 @@ add_work(Screen *screen, JsonObject *status)
         eb_json_get_int(status, "live", 0), eb_json_get_int(status, "max_live", 0), eb_json_get_int(status, "idle", 0),
         eb_json_get_int(status, "known", 0), eb_json_get_int(status, "turns", 0),
         eb_json_get_int(status, "max_turns", 0));
+    if (eb_json_get_string(status, "budget_text") != NULL)
+        add(screen, "used", "%s", eb_json_get_string(status, "budget_text"));
     add(screen, "queue", "%" G_GINT64_FORMAT " sessions and %" G_GINT64_FORMAT " turns waiting",
         eb_json_get_int(status, "waiting_sessions", 0), eb_json_get_int(status, "waiting_turns", 0));
     if (hold != NULL)

@@ -416,3 +416,28 @@ eb_budget_to_json(EbBudget *self, const EbBudgetUse *use, gint64 now_ms)
             add_scope(self, object, (EbBudgetScope)i, use != NULL ? use : &nobody);
     return object;
 }
+
+char *
+eb_budget_json_to_text(JsonObject *object)
+{
+    static const char *const who[] = {"this turn", "this session", "this person today", "all sessions today"};
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < EB_BUDGET_SCOPES; i++) {
+        JsonObject *one = eb_json_get_object(object, eb_budget_scope_to_string((EbBudgetScope)i));
+        gint64 most = eb_json_get_int(one, "max_tokens", 0);
+        const char *most_money = eb_json_get_string(one, "max_money");
+        const char *money = eb_json_get_string(one, "money");
+        if (one == NULL || (most == 0 && most_money == NULL && i != EB_BUDGET_SESSION && i != EB_BUDGET_DAY))
+            continue;
+        g_string_append_printf(text, "%s%s %" G_GINT64_FORMAT, text->len > 0 ? "; " : "", who[i],
+                               eb_json_get_int(one, "tokens", 0));
+        if (most > 0)
+            g_string_append_printf(text, " of %" G_GINT64_FORMAT, most);
+        g_string_append(text, " tokens");
+        if (money != NULL && (most_money != NULL || strcmp(money, "0.00") != 0))
+            g_string_append_printf(text, ", %s%s%s %s", money, most_money != NULL ? " of " : "",
+                                   most_money != NULL ? most_money : "", eb_json_get_string(object, "currency"));
+    }
+    return g_string_free(text, FALSE);
+}

@@ -66,4 +66,7 @@ char *eb_budget_describe(EbBudget *self, EbBudgetScope scope, const EbBudgetUse 
  *  held_tokens}}. @use: (nullable): NULL = the day alone */
 JsonObject *eb_budget_to_json(EbBudget *self, const EbBudgetUse *use, gint64 now_ms);
 
+/** eb_budget_json_to_text: (transfer full): one line of it for people: "this session 1200 of 5000 tokens; ..." */
+char *eb_budget_json_to_text(JsonObject *object);
+
 G_END_DECLS

@@ -358,6 +358,7 @@ do_status(EbOrder *order, EbRouterAddress *address)
         {"turns", "turns"},
         {"waiting", "prompts that wait"},
         {"questions", "questions that are open"},
+        {"budget_text", "used"},
     };
     static const char *const service[][2] = {
         {"live", "sessions that run"},
@@ -366,6 +367,7 @@ do_status(EbOrder *order, EbRouterAddress *address)
         {"turns", "agents at work"},
         {"max_turns", "of these at most"},
         {"waiting_turns", "prompts that wait for a turn"},
+        {"budget_text", "used"},
     };
     if (address->session != NULL) {
         status = eb_session_status(address->session);

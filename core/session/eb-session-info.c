@@ -190,6 +190,7 @@ eb_session_status(EbSession *self)
     json_object_set_int_member(status, "last_activity_ms", record->last_activity_ms);
     json_object_set_boolean_member(status, "steer",
                                    self->guest != NULL && eb_acp_client_get_info(self->guest->client)->steer);
+    eb_session_add_budget(self, status);
     add_agent(self, status);
     add_usage(self, status);
     return status;

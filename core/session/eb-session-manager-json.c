@@ -41,6 +41,19 @@ eb_session_record_to_json(const EbSessionRecord *record)
     return object;
 }
 
+/* What it used, and of how much. */
+static JsonObject *
+record_to_json(EbSessionManager *self, const EbSessionRecord *record)
+{
+    JsonObject *object = eb_session_record_to_json(record);
+    if (self->parts->budget == NULL)
+        return object;
+    g_autoptr(JsonObject) budget =
+        eb_budget_desk_to_json(self->parts->budget, record->id, record->turns, record->owner);
+    json_object_set_object_member(object, "used", json_object_ref(eb_json_get_object(budget, "session")));
+    return object;
+}
+
 static JsonNode *
 to_node(JsonObject *object)
 {
@@ -75,7 +88,7 @@ eb_session_manager_list_json(EbSessionManager *self)
     g_ptr_array_sort(records, by_activity);
     JsonArray *array = json_array_new();
     for (guint i = 0; i < records->len; i++)
-        json_array_add_object_element(array, eb_session_record_to_json(records->pdata[i]));
+        json_array_add_object_element(array, record_to_json(self, records->pdata[i]));
     JsonObject *object = json_object_new();
     json_object_set_array_member(object, "sessions", array);
     return to_node(object);
@@ -88,7 +101,7 @@ eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **er
     if (whole == NULL)
         return NULL;
     const EbSessionRecord *record = g_hash_table_lookup(self->records, whole);
-    JsonObject *object = eb_session_record_to_json(record);
+    JsonObject *object = record_to_json(self, record);
     g_autofree char *state = g_build_filename(self->parts->state_root, "sessions", whole, NULL);
     g_autofree char *project = g_build_filename(eb_config_get_project_root(self->parts->config), record->project, NULL);
     json_object_set_string_member(object, "directory", state);
@@ -123,6 +136,12 @@ eb_session_manager_status_json(EbSessionManager *self)
     json_object_set_int_member(object, "known", g_hash_table_size(self->records));
     json_object_set_int_member(object, "idle", count_idle(self));
     json_object_set_boolean_member(object, "swept", self->swept);
+    if (self->parts->budget != NULL) {
+        JsonObject *budget = eb_budget_desk_to_json(self->parts->budget, NULL, 0, NULL);
+        g_autofree char *text = eb_budget_json_to_text(budget);
+        json_object_set_object_member(object, "budget", budget);
+        json_object_set_string_member(object, "budget_text", text);
+    }
     JsonArray *errors = json_array_new();
     for (GList *link = self->errors.head; link != NULL; link = link->next)
         json_array_add_string_element(errors, link->data);

@@ -83,6 +83,10 @@ void eb_session_end_guest(EbSession *self);
 void eb_session_set_prompt_state(EbSession *self, const EbPrompt *prompt, EbJournalState state);
 void eb_session_set_outcome(EbSession *self, const EbPrompt *prompt, EbPromptOutcome outcome);
 
+/* eb-session-budget.c */
+void eb_session_listen_budget(EbSession *self);
+void eb_session_add_budget(EbSession *self, JsonObject *status);
+
 /* eb-session-post.c */
 void eb_session_post(EbSession *self, EbChatPost *post);
 void eb_session_post_text(EbSession *self, EbChatPostKind kind, const char *text);

@@ -452,6 +452,7 @@ eb_session_new(EbSessionParts *parts, EbSessionRecord *record, gboolean fresh, E
     self->transport = g_object_ref(transport);
     self->coalescer = eb_coalescer_new(transport);
     self->transcript = eb_transcript_new(parts->store, record->id);
+    eb_session_listen_budget(self);
     replace(&record->state, eb_session_state_to_string(EB_SESSION_STARTING));
     return self;
 }

@@ -187,6 +187,32 @@ peer_send_pattern(Peer *peer, guint64 n)
     return TRUE;
 }
 
+/* A model that does not stop by itself: 30 bytes of text an event, and nothing that counts it. */
+static gboolean
+peer_talk(Peer *peer)
+{
+    static const char HEAD[] =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    static const char EVENT[] = "data: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":"
+                                "\"thirty bytes of what models say\"}}]}\n\n";
+    g_autofree char *chunk = g_strdup_printf("%zx\r\n%s\r\n", strlen(EVENT), EVENT);
+
+    if (!peer_write(peer, HEAD, strlen(HEAD)))
+        return FALSE;
+    while (peer_write(peer, chunk, strlen(chunk)))
+        continue;
+    peer_count_gone(peer);
+    return FALSE;
+}
+
+static gboolean
+peer_say_usage(Peer *peer)
+{
+    return peer_answer(peer, 200, "Content-Type: application/json\r\n",
+                       "{\"model\":\"m-2025\",\"choices\":[],\"usage\":{\"prompt_tokens\":40,"
+                       "\"completion_tokens\":2,\"total_tokens\":42}}");
+}
+
 static gboolean
 peer_serve(Peer *peer, const char *path)
 {
@@ -210,6 +236,10 @@ peer_serve(Peer *peer, const char *path)
         text = g_strdup_printf("%" G_GUINT64_FORMAT, body);
         return peer_answer(peer, 200, "", text);
     }
+    if (g_str_has_prefix(path, "/talk"))
+        return peer_talk(peer);
+    if (g_str_has_prefix(path, "/usage"))
+        return peer_say_usage(peer);
     if (g_str_has_prefix(path, "/sse"))
         return peer_stream_events(peer);
     if (g_str_has_prefix(path, "/hang")) {

@@ -12,6 +12,8 @@ G_BEGIN_DECLS
  *   /echo       the request's head as body, and its x-api-key as a header
  *   /count      the length of the request's body
  *   /sse        one event for each eb_test_origin_step(), then the end at eb_test_origin_step_end()
+ *   /talk       events of a model that talks until the peer is gone
+ *   /usage      a model's whole answer, of 40 and 2 tokens
  *   /hang       no answer, until the peer is gone
  *   /bytes/N    N bytes of a pattern
  *   /status/N   that status
