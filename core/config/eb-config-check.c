@@ -263,8 +263,8 @@ check_family(EbConfigProblems *problems, EbConfigSection *family, const char *ki
 void
 eb_config_schema_check(EbConfigSection *root, EbConfigProblems *problems)
 {
-    static const char *const tables[] = {"service",   "plugins", "credentials", "session", "limits", "egress",
-                                         "provision", "plugin",  "provider",    "agent",   NULL};
+    static const char *const tables[] = {"service", "plugins",   "credentials", "session",  "limits", "egress",
+                                         "budget",  "provision", "plugin",      "provider", "agent",  NULL};
     g_autoptr(GPtrArray) known = g_ptr_array_new();
     g_autoptr(GPtrArray) present = eb_config_section_get_keys(root);
     g_autoptr(GPtrArray) children = eb_config_section_get_children(root);

@@ -120,6 +120,20 @@ static const Row rows[] = {
     {"url-as-host", "[egress]\nallow = [\"https://a.example/\"]\n", "not a URL"},
     {"host-port", "[egress]\nallow = [\"a.example:443\"]\n", "without a port"},
     {"host-twice", "[egress]\nallow = [\"a.example\", \"a.example\"]\n", "twice"},
+    {"money", "[budget]\nday_money = \"2,50\"\n", "no amount of money"},
+    {"money-number", "[budget]\nday_money = 2\n", ":2: budget.day_money"},
+    {"currency", "[budget]\ncurrency = \"dollars\"\n", "three capital letters"},
+    {"cap", "[budget]\nday_tokens = -1\n", ":2: budget.day_tokens"},
+    {"cap-name", "[budget]\nday_token = 1\n", "day_tokens"},
+    {"budget", "[budget]\nday_tokens = 1000\nsession_money = \"2.50\"\ncurrency = \"EUR\"\n", NULL},
+    {"price",
+     "[provider.p]\nkind = \"openai\"\nbase_url = \"https://a.example\"\nkey = \"cred:k\"\nprices = [\"m 1\"]\n",
+     "no price"},
+    {"prices",
+     "[provider.p]\nkind = \"openai\"\nbase_url = \"https://a.example\"\nkey = \"cred:k\"\nprices = [\"m 1 2\", \"* 5 "
+     "6.5 "
+     "0.1\"]\n",
+     NULL},
     {"hosts", "[egress]\nallow = [\"a.example\", \"*.b.example\", \"10.0.0.1\", \"::1\", \"A.Example\"]\n", NULL},
     {"international",
      "[egress]\nallow = [\"b\xc3\xbc"
