@@ -69,7 +69,7 @@ static const EbConfigKey keys[] = {
 
     {"egress", "mode", EB_KIND_TEXT, "\"proxy\"", .choices = "proxy|none", .doc = "the only way out, or none at all"},
     {"egress", "allow", EB_KIND_TEXTS, "[]", .max = 1000, .check = eb_config_check_egress_host,
-     .doc = "hosts, or *.domain for names below it; nothing else leaves"},
+     .doc = "hosts, or *.domain for names below it, international ones as written or in punycode; nothing else leaves"},
     {"egress", "ports", EB_KIND_INTS, "[443]", 1, 65535, .doc = "ports that leave"},
     {"egress", "allow_internal", EB_KIND_BOOL, "false",
      .doc = "literal internal addresses in allow; never a name that resolves inside"},
