@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -64,6 +65,19 @@ eb_sandbox_limit(__rlimit_resource_t resource, guint64 value, GError **error)
             return TRUE;
     }
     eb_set_error(error, EB_ERROR_DEGRADED, "sandbox.limit", "cannot set resource limit %d: %s", (int)resource,
+                 g_strerror(errno));
+    return FALSE;
+}
+
+gboolean
+eb_sandbox_drop_capabilities(GError **error)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capset, &head, none) == 0)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_DEGRADED, "sandbox.capabilities", "cannot give up capabilities: %s",
                  g_strerror(errno));
     return FALSE;
 }

@@ -18,6 +18,9 @@ gboolean eb_sandbox_harden(GError **error);
 /** eb_sandbox_limit: lowers soft and hard limit of @resource to @value (or to the hard limit there is). */
 gboolean eb_sandbox_limit(__rlimit_resource_t resource, guint64 value, GError **error);
 
+/** eb_sandbox_drop_capabilities: gives up every capability, for a process that root started: it keeps its files' owner. */
+gboolean eb_sandbox_drop_capabilities(GError **error);
+
 /** eb_sandbox_landlock_abi: version of the kernel's Landlock, 0 when it has none. */
 guint eb_sandbox_landlock_abi(void);
 

@@ -58,23 +58,19 @@ link_flush(EbBrokerLink *self)
     eb_broker_resume_accept(self->broker);
 }
 
-/* Messages leave together at the end of a turn: each one sent alone would wake the service. */
-static void
+/* Messages leave together at the end of a turn: each one sent alone would wake the service. FALSE: there was no room. */
+static gboolean
 link_send(EbBrokerLink *self, EbBrokerWriter *writer)
 {
     gsize length = eb_broker_writer_end(writer);
 
-    if (length == 0)
-        return;
-    if (self->queue.length >= 2 * EB_BROKER_LINK_QUEUE) {
-        /* Connections open when accepting stopped can still end; the next row says how many rows are missing. */
-        self->lost++;
-        return;
-    }
+    if (length == 0 || self->queue.length >= 2 * EB_BROKER_LINK_QUEUE)
+        return FALSE;
     /* When some wait already, either the turn's end is near or the socket was full and tells when it is not. */
     if (self->queue.length == 0)
         eb_poller_requeue(self->broker->poller, &self->watch);
     g_queue_push_tail(&self->queue, g_bytes_new(writer->buffer, length));
+    return TRUE;
 }
 
 static void
@@ -193,8 +189,11 @@ eb_broker_link_send_audit(EbBrokerLink *self, const EbAudit *audit)
     eb_broker_writer_number(&writer, EB_BROKER_TAG_STATUS, audit->status);
     if (self->lost > 0)
         eb_broker_writer_number(&writer, EB_BROKER_TAG_LOST, self->lost);
-    self->lost = 0;
-    link_send(self, &writer);
+    /* Connections open when accepting stopped can still end; the next row with room says how many rows are missing. */
+    if (link_send(self, &writer))
+        self->lost = 0;
+    else
+        self->lost++;
 }
 
 void

@@ -25,8 +25,9 @@
 #define MAX_FILES 8256 /* two for each connection and a few */
 
 /*
- * What resolving a name and checking a certificate read. Not /etc as a whole: the operator's credentials may be in it.
- * The directories below /run are where resolv.conf points to on hosts that generate it.
+ * What the C library reads to resolve a name, and the modules that nsswitch.conf may name; certificates were read before.
+ * Not /etc as a whole: the operator's credentials may be in it. The directories below /run are where resolv.conf points
+ * to on hosts that generate it.
  */
 static const char *const READABLE[] = {
     "/etc/resolv.conf",
@@ -36,17 +37,7 @@ static const char *const READABLE[] = {
     "/etc/gai.conf",
     "/etc/services",
     "/etc/protocols",
-    "/etc/localtime",
     "/etc/ld.so.cache",
-    "/etc/ssl/certs",
-    "/etc/ca-certificates",
-    "/etc/pki",
-    "/etc/gnutls",
-    "/etc/crypto-policies",
-    "/usr/share/ca-certificates",
-    "/usr/local/share/ca-certificates",
-    "/usr/share/zoneinfo",
-    "/usr/share/p11-kit",
     "/usr/lib",
     "/usr/lib64",
     "/lib",
@@ -55,8 +46,6 @@ static const char *const READABLE[] = {
     "/run/NetworkManager",
     "/run/resolvconf",
     "/proc/sys/net",
-    "/dev/urandom",
-    "/dev/null",
 #if SANITIZED
     "/proc/self",
 #endif
@@ -221,7 +210,7 @@ eb_broker_sandbox_enter(char **lacking, GError **error)
     g_autoptr(GError) local = NULL;
 
     *lacking = NULL;
-    if (!limit_resources(error))
+    if (!limit_resources(error) || !eb_sandbox_drop_capabilities(error))
         return FALSE;
     if (!eb_sandbox_restrict_files(READABLE, &local)) {
         if (!g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED)) {

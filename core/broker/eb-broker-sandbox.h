@@ -6,8 +6,8 @@
 G_BEGIN_DECLS
 
 /**
- * eb_broker_sandbox_enter: what a broker gives up before it meets a guest: the file system but for what resolving and
- * certificates need, every system call it has no use for, resources beyond its bounds.
+ * eb_broker_sandbox_enter: what a broker gives up before it meets a guest: the file system but for what resolving
+ * names needs, capabilities, every system call it has no use for, resources beyond its bounds.
  * @lacking: (out) (transfer full) (nullable): what this host cannot enforce, for the service to report
  *
  * Returns: FALSE when something that every supported host has could not be put in force.

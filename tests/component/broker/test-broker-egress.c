@@ -302,6 +302,8 @@ test_start_fails(void)
 static void
 test_confined(void)
 {
+    static const char *const CAPABILITIES[] = {"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000",
+                                               "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000"};
     g_autoptr(EbTestBroker) broker = eb_test_broker_new();
     g_autofree char *status = eb_test_broker_proc(broker, "status", NULL);
     g_autofree char *limits = eb_test_broker_proc(broker, "limits", NULL);
@@ -311,7 +313,16 @@ test_confined(void)
 
     g_assert_nonnull(strstr(status, "NoNewPrivs:\t1"));
     g_assert_nonnull(strstr(status, "Seccomp:\t2"));
+    for (gsize i = 0; i < G_N_ELEMENTS(CAPABILITIES); i++)
+        g_assert_nonnull(strstr(status, CAPABILITIES[i]));
     g_assert_nonnull(strstr(limits, "Max core file size        0                    0"));
+    g_assert_nonnull(strstr(limits, "Max file size             0                    0"));
+    g_assert_null(strstr(limits, "Max open files            unlimited"));
+#ifndef __SANITIZE_ADDRESS__
+    g_assert_nonnull(strstr(limits, "Max data size             536870912            536870912"));
+#endif
+    /* Nothing of the service's terminal or process group reaches it. */
+    g_assert_cmpint(getsid(eb_broker_ctl_get_pid(broker->ctl)), ==, eb_broker_ctl_get_pid(broker->ctl));
     environ = eb_test_broker_proc(broker, "environ", &length);
     /* Only root may look at a process that is not dumpable. */
     g_assert_cmpint(environ != NULL, ==, geteuid() == 0);

@@ -52,6 +52,10 @@ files_body(void)
         "/root",
         "/home",
         "/tmp",
+        "/usr/bin",
+        "/usr/share",
+        "/etc/ssl",
+        "/dev/null",
 #ifndef __SANITIZE_ADDRESS__
         /* The sanitizers' reports need it. */
         "/proc/self/environ",
