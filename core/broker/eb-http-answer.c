@@ -19,6 +19,9 @@ on_body(llhttp_t *parser, const char *bytes, size_t length)
 {
     EbHttpAnswer *self = parser->data;
 
+    /* Within what we take for the head the other parser sees a body. */
+    if (self->to == NULL)
+        return -1;
     /* The decoder writes behind what it reads, never ahead. */
     if (self->to != bytes)
         memmove(self->to, bytes, length);
@@ -83,6 +86,10 @@ cut_status_line(EbHttpAnswer *self, const char *line)
     if (!g_ascii_isdigit(line[0]) || !g_ascii_isdigit(line[1]) || !g_ascii_isdigit(line[2]) ||
         (line[3] != ' ' && line[3] != '\0'))
         return FALSE;
+    for (const char *c = line; *c != '\0'; c++) {
+        if (((guchar)*c < ' ' && *c != '\t') || *c == 0x7f)
+            return FALSE;
+    }
     head->status = (guint)((line[0] - '0') * 100 + (line[1] - '0') * 10 + (line[2] - '0'));
     /* 101 would be a protocol that nobody asked for. */
     return head->status >= 100 && head->status <= 599 && head->status != 101;
@@ -252,6 +259,7 @@ parser_agrees(EbHttpAnswer *self, const char *bytes, gsize length)
     llhttp_init(&self->parser, HTTP_RESPONSE, answer_settings());
     self->parser.data = self;
     self->complete = FALSE;
+    self->to = NULL;
     result = llhttp_execute(&self->parser, bytes, length);
     if (result != HPE_OK && result != HPE_PAUSED)
         return FALSE;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/broker/eb-upstream.h"
 #include "eb-test.h"
 #include "tests/component/broker/eb-test-broker.h"
 #include "tests/component/broker/eb-test-tls-origin.h"
@@ -337,6 +338,48 @@ test_closed_when_kept(void)
     script_end(&script);
 }
 
+/* Open connections of this machine to @port, as the kernel has them. */
+static guint
+count_connections(guint16 port)
+{
+    g_autofree char *table = NULL;
+    g_autofree char *peer = g_strdup_printf("0100007F:%04X 01 ", port);
+    guint n = 0;
+
+    g_assert_true(g_file_get_contents("/proc/net/tcp", &table, NULL, NULL));
+    for (const char *at = table; (at = strstr(at, peer)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* More requests at once than connections are kept afterwards. */
+static void
+test_kept_bound(void)
+{
+    static const char REQUEST[] =
+        "POST /provider/anthropic/sse HTTP/1.1\r\nHost: x\r\n" X_KEY "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    g_autoptr(EbTestBroker) broker = eb_test_broker_new();
+    guint16 port = eb_test_origin_get_port(broker->origin);
+    int fds[EB_UPSTREAM_MAX_IDLE + 8];
+
+    for (gsize i = 0; i < G_N_ELEMENTS(fds); i++) {
+        fds[i] = eb_test_broker_connect(broker);
+        eb_test_send(fds[i], REQUEST, strlen(REQUEST));
+    }
+    eb_test_origin_wait_count(broker->origin, G_N_ELEMENTS(fds));
+    g_assert_cmpuint(count_connections(port), ==, G_N_ELEMENTS(fds));
+    eb_test_origin_step_end(broker->origin);
+    for (gsize i = 0; i < G_N_ELEMENTS(fds); i++) {
+        g_autofree char *answer = eb_test_receive_all(fds[i], NULL);
+
+        g_assert_true(g_str_has_suffix(answer, "0\r\n\r\n"));
+        close(fds[i]);
+    }
+    for (guint i = 0; i < 1000 && count_connections(port) > EB_UPSTREAM_MAX_IDLE; i++)
+        g_usleep(10000);
+    g_assert_cmpuint(count_connections(port), ==, EB_UPSTREAM_MAX_IDLE);
+}
+
 /* --- certificates --- */
 
 static void
@@ -565,6 +608,7 @@ main(int argc, char **argv)
     g_test_add_func("/broker/upstream/byte-by-byte", test_byte_by_byte);
     g_test_add_func("/broker/upstream/answer-ahead", test_answer_ahead);
     g_test_add_func("/broker/upstream/closed-when-kept", test_closed_when_kept);
+    g_test_add_func("/broker/upstream/kept-bound", test_kept_bound);
     g_test_add_func("/broker/upstream/certificates", test_certificates);
     g_test_add_func("/broker/upstream/h2/answers", test_h2_answers);
     g_test_add_func("/broker/upstream/h2/goaway", test_h2_goaway);

@@ -50,6 +50,7 @@ static const Row ROWS[] = {
     {"space before the colon", FALSE, OK "Content-Length : 5\r\n\r\n", REFUSED},
     {"no colon", FALSE, OK "Content-Length\r\n\r\n", REFUSED},
     {"bare line feed", FALSE, "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n", REFUSED},
+    {"line feeds in the status line", FALSE, "HTTP/1.1 200 O\nContent-Length: 9\n\nK\r\n\r\n", REFUSED},
     {"line feed in a value", FALSE, OK "X: a\nContent-Length: 9\r\n\r\n", REFUSED},
     {"control byte", FALSE, OK "X: a\x01\r\n\r\n", REFUSED},
     {"switching", FALSE, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n", REFUSED},
