@@ -147,11 +147,8 @@ static void
 check_case(const EbTestCase *self, const char *answer, GPtrArray *taken)
 {
     static const guint COUNTS[] = {
-        [EB_TEST_EXPECT_REFUSE] = 0,
-        [EB_TEST_EXPECT_ONE] = 1,
-        [EB_TEST_EXPECT_ONE_THEN] = 1,
-        [EB_TEST_EXPECT_NONE] = 0,
-        [EB_TEST_EXPECT_RAW] = 0,
+        [EB_TEST_EXPECT_REFUSE] = 0, [EB_TEST_EXPECT_ONE] = 1, [EB_TEST_EXPECT_ONE_THEN] = 1,
+        [EB_TEST_EXPECT_NONE] = 0,   [EB_TEST_EXPECT_RAW] = 0,
     };
     g_autoptr(GString) body = g_string_new(NULL);
     Answers answers = read_answers(answer);
