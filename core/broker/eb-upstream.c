@@ -91,17 +91,24 @@ eb_upstream_get_tls(EbUpstream *self)
     return self->tls;
 }
 
-/* Nothing may come on an unused connection but the records TLS itself sends: an answer that nobody asked for would be
- * taken for the answer to the next request. */
-static void
-idle_ready(EbUpstreamConn *conn, gpointer owner)
+/*
+ * Nothing may come on an unused connection but the records TLS itself sends: an answer that nobody asked for would be
+ * taken for the answer to the next request.
+ */
+static gboolean
+is_silent(EbUpstreamConn *conn)
 {
-    EbUpstream *self = owner;
     char byte;
     gsize got;
 
-    if (eb_upstream_conn_read(conn, &byte, 1, &got) != EB_UPSTREAM_WAIT || conn->ended)
-        drop(self, conn);
+    return eb_upstream_conn_read(conn, &byte, 1, &got) == EB_UPSTREAM_WAIT && !conn->ended;
+}
+
+static void
+idle_ready(EbUpstreamConn *conn, gpointer owner)
+{
+    if (!is_silent(conn))
+        drop(owner, conn);
 }
 
 static void
@@ -162,7 +169,9 @@ eb_upstream_take(EbUpstream *self, const EbTarget *target, gboolean of_provider)
         if (conn->of_provider != of_provider || conn->target.port != target->port ||
             strcmp(conn->target.host, target->host) != 0)
             continue;
-        if (conn->ended) {
+        /* What came since may not have been told yet: the end of it, for one. */
+        conn->readable = TRUE;
+        if (!is_silent(conn)) {
             drop(self, conn);
             continue;
         }
@@ -175,7 +184,7 @@ eb_upstream_take(EbUpstream *self, const EbTarget *target, gboolean of_provider)
 void
 eb_upstream_give(EbUpstream *self, EbUpstreamConn *conn)
 {
-    if (conn->ended) {
+    if (!is_silent(conn)) {
         eb_upstream_conn_free(conn);
         return;
     }
