@@ -163,11 +163,12 @@ fill_pipe(struct flow_end *from, struct flow_end *to)
     if (got == 0)
         return FLOW_CLOSE;
     if (got < 0) {
-        from->readable = from->bulk = false;
+        from->readable = false;
         pipe_give(to);
         return FLOW_WAIT;
     }
     to->in_pipe = (uint32_t)got;
+    from->bulk = got >= FLOW_BULK;
     return FLOW_AGAIN;
 }
 
@@ -218,7 +219,7 @@ flow_move(struct flow_end *from, struct flow_end *to, bool (*want_out)(struct fl
             return FLOW_ABORT;
         if (got == 0)
             return end_direction(from, to);
-        from->bulk = (size_t)got == FLOW_BUFFER;
+        from->bulk = got >= FLOW_BULK;
         /* A short read has emptied the socket; the next bytes come with an event of their own. After a hang-up no
          * further event comes. */
         if (got < 0 || ((size_t)got < want && !from->hung_up))

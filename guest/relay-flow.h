@@ -14,8 +14,9 @@
 /* Bytes moved for one connection before others have their turn. */
 #define FLOW_TURN (1024u * 1024)
 
-/* Pipes that bulk passes through unread, and bytes of one; without one they are copied. */
+/* Pipes that bulk passes through unread, what counts as bulk, and bytes of one; without one they are copied. */
 #define FLOW_PIPES 16
+#define FLOW_BULK (16 * 1024)
 #define FLOW_PIPE (256 * 1024)
 
 /** flow_end: one of the two sockets of a connection. */
@@ -26,7 +27,7 @@ struct flow_end {
     bool done;     /* nothing more will be read from it */
     bool want_out; /* registered for EPOLLOUT */
     bool splices;  /* bulk from it goes through a pipe */
-    bool bulk;     /* the last read filled the buffer: worth a pipe */
+    bool bulk;     /* the last read brought FLOW_BULK or more: worth a pipe */
     int8_t pipe;   /* what waits to be written to it is in there; 0 none, else its number plus one */
     uint32_t in_pipe;
     uint32_t held_size;
