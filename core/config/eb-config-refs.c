@@ -172,6 +172,28 @@ check_provider(EbConfigSection *table, const EbSessionConfig *session, GPtrArray
                            near != NULL ? "\"?)" : "");
 }
 
+/* Where money is capped, a provider without prices would be used without end. */
+static void
+check_prices(EbConfigSection *effective, GPtrArray *providers, EbConfigProblems *problems)
+{
+    EbConfigSection *budget = eb_config_section_get_child(effective, "budget");
+
+    for (guint i = 0; i < EB_BUDGET_SCOPES; i++) {
+        g_autofree char *key = g_strconcat(eb_budget_scope_to_string((EbBudgetScope)i), "_money", NULL);
+        if (budget == NULL || !eb_config_section_has(budget, key))
+            continue;
+        for (guint k = 0; k < providers->len; k++) {
+            const EbProviderConfig *provider = providers->pdata[k];
+            if (provider->prices->len == 0)
+                eb_config_problems_add(problems,
+                                       "%s: provider.%s.prices: missing, and budget.%s counts prices (\"* 0 0\" for "
+                                       "one that costs nothing)",
+                                       provider->where, provider->name, key);
+        }
+        return;
+    }
+}
+
 void
 eb_config_check_references(EbConfigSection *effective, const EbSessionConfig *session, GPtrArray *providers,
                            GHashTable *agents, gboolean complete, EbConfigProblems *problems)
@@ -180,6 +202,7 @@ eb_config_check_references(EbConfigSection *effective, const EbSessionConfig *se
 
     if (session->provider != NULL)
         check_provider(table, session, providers, problems);
+    check_prices(effective, providers, problems);
     if (complete && session->agent != NULL && !g_hash_table_contains(agents, session->agent)) {
         g_autofree char *where = eb_config_provenance(table, "agent");
         g_autofree char *what = eb_config_unknown_agent(agents, session->agent);

@@ -367,17 +367,22 @@ eb_budget_describe(EbBudget *self, EbBudgetScope scope, const EbBudgetUse *use, 
     gboolean money = micros > 0 && (cap == 0 || sum->micros + sum->held_micros >= micros);
     const char *until = scope == EB_BUDGET_PERSON || scope == EB_BUDGET_DAY ? ", or wait until 00:00 UTC" : "";
 
+    g_autofree char *held =
+        sum->held_tokens > 0
+            ? g_strdup_printf(" (%" G_GUINT64_FORMAT " of these tokens are set aside for requests under way)",
+                              sum->held_tokens)
+            : g_strdup("");
     if (money) {
         g_autofree char *used = eb_money_format(sum->micros + sum->held_micros);
         g_autofree char *most = eb_money_format(micros);
         return g_strdup_printf(
-            "the budget is used up: %s used %s of %s %s; an operator can raise [budget] %s_money and "
+            "the budget is used up: %s used %s of %s %s%s; an operator can raise [budget] %s_money and "
             "restart the service%s",
-            who[scope], used, most, self->config->currency, name, until);
+            who[scope], used, most, self->config->currency, held, name, until);
     }
     return g_strdup_printf("the budget is used up: %s used %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                           " tokens; an operator can raise [budget] %s_tokens and restart the service%s",
-                           who[scope], sum->tokens + sum->held_tokens, cap, name, until);
+                           " tokens%s; an operator can raise [budget] %s_tokens and restart the service%s",
+                           who[scope], sum->tokens + sum->held_tokens, cap, held, name, until);
 }
 
 static void

@@ -129,6 +129,10 @@ static const Row rows[] = {
     {"price",
      "[provider.p]\nkind = \"openai\"\nbase_url = \"https://a.example\"\nkey = \"cred:k\"\nprices = [\"m 1\"]\n",
      "no price"},
+    {"money-without-prices",
+     "[budget]\nday_money = \"5\"\n[provider.p]\nkind = \"openai\"\nbase_url = \"https://a.example\"\nkey = "
+     "\"cred:k\"\n",
+     "provider.p.prices: missing"},
     {"prices",
      "[provider.p]\nkind = \"openai\"\nbase_url = \"https://a.example\"\nkey = \"cred:k\"\nprices = [\"m 1 2\", \"* 5 "
      "6.5 "

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* B48: real brokers of two sessions, one service with one database, and requests that race for what is left. */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/session/eb-budget-desk.h"
+#include "eb-test.h"
+#include "tests/component/broker/eb-test-broker.h"
+
+#define CAP 20000
+#define REQUESTS 24 /* a session; each uses 42 tokens and has 1000 set aside */
+
+typedef struct {
+    char *dir;
+    EbConfig *config;
+    EbStore *store;
+    EbBudgetDesk *desk;
+    GString *told;
+} Service;
+
+static void
+on_exhausted(EbBudgetDesk *desk, const char *session, const char *text, gpointer user_data)
+{
+    g_string_append_printf(user_data, "%s: %s\n", session, text);
+}
+
+static void
+service_open(Service *self, const char *budget)
+{
+    g_auto(EbTestResult) opened = {0};
+    g_auto(EbTestResult) loaded = {0};
+    g_autoptr(GError) error = NULL;
+
+    if (self->dir == NULL)
+        self->dir = eb_test_temp_dir("budget-desk");
+    g_autofree char *file = g_build_filename(self->dir, "errand-box.toml", NULL);
+    g_autofree char *path = g_build_filename(self->dir, "state.db", NULL);
+    eb_test_write_file(file, budget);
+    self->config = eb_config_load_dir(self->dir, NULL, &error);
+    g_assert_no_error(error);
+    eb_store_open_async(path, NULL, eb_test_result_ready, &opened);
+    self->store = eb_store_open_finish(eb_test_result_wait(&opened), &error);
+    g_assert_no_error(error);
+    self->desk = eb_budget_desk_new(self->store, self->config);
+    eb_budget_desk_load_async(self->desk, eb_test_result_ready, &loaded);
+    g_assert_true(eb_budget_desk_load_finish(self->desk, eb_test_result_wait(&loaded), &error));
+    self->told = g_string_new(NULL);
+    g_signal_connect(self->desk, "exhausted", G_CALLBACK(on_exhausted), self->told);
+}
+
+static void
+service_close(Service *self)
+{
+    eb_store_close(self->store);
+    eb_test_drain();
+    g_clear_object(&self->desk);
+    g_clear_object(&self->store);
+    g_clear_object(&self->config);
+    g_string_free(self->told, TRUE);
+}
+
+static EbTestBroker *
+session_new(Service *service, const char *id, const char *person)
+{
+    EbTestBroker *broker = eb_test_broker_prepare(NULL);
+
+    broker->rules->budget = TRUE;
+    broker->rules->reserve = eb_config_get_budget(service->config)->reserve;
+    eb_test_broker_start(broker);
+    eb_budget_client_set_turn(eb_budget_desk_serve(service->desk, G_OBJECT(broker->ctl), id), 1, person);
+    return broker;
+}
+
+typedef struct {
+    EbTestBroker *broker;
+    const char *path;
+    GThread *thread;
+    char *answer;
+    gint *left;
+} Request;
+
+static gpointer
+run_request(gpointer data)
+{
+    Request *self = data;
+    g_autofree char *text =
+        g_strdup_printf("POST /provider/openai/v1%s/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:47129\r\n"
+                        "Authorization: Bearer " TEST_NONCE "\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+                        self->path);
+    self->answer = eb_test_broker_ask(self->broker, text);
+    if (g_atomic_int_dec_and_test(self->left))
+        g_main_context_wakeup(NULL);
+    return NULL;
+}
+
+static gboolean
+is_zero(gpointer data)
+{
+    return g_atomic_int_get((gint *)data) == 0;
+}
+
+static gint64
+number(Service *self, const char *scope, const char *member)
+{
+    g_autoptr(JsonObject) object = eb_budget_desk_to_json(self->desk, "one", 1, "ann");
+    return eb_json_get_int(eb_json_get_object(object, scope), member, -1);
+}
+
+static gboolean
+nothing_held(gpointer data)
+{
+    return number(data, "day", "held_tokens") == 0;
+}
+
+/* How many were answered; the others were refused at the cap, and no more than the cap was ever used or promised. */
+static guint
+race(Service *service, EbTestBroker *const *brokers)
+{
+    Request requests[2 * REQUESTS];
+    gint left = G_N_ELEMENTS(requests);
+    guint answered = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(requests); i++) {
+        requests[i] = (Request){.broker = brokers[i % 2], .path = "/usage", .left = &left};
+        requests[i].thread = g_thread_new("request", run_request, &requests[i]);
+    }
+    while (!is_zero(&left)) {
+        g_assert_cmpint(number(service, "day", "tokens") + number(service, "day", "held_tokens"), <=, CAP);
+        g_main_context_iteration(NULL, TRUE);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(requests); i++) {
+        g_thread_join(requests[i].thread);
+        guint status = eb_test_status_of(requests[i].answer);
+        g_assert_true(status == 200 || status == 402);
+        answered += status == 200;
+        g_assert_null(strstr(requests[i].answer, TEST_KEY));
+        g_free(requests[i].answer);
+    }
+    eb_test_run_until(nothing_held, service);
+    return answered;
+}
+
+static void
+test_race(void)
+{
+    Service service = {0};
+
+    service_open(&service, "[budget]\nday_tokens = 20000\nreserve_tokens = 1000\n");
+    {
+        g_autoptr(EbTestBroker) one = session_new(&service, "one", "ann");
+        g_autoptr(EbTestBroker) two = session_new(&service, "two", "bob");
+        EbTestBroker *const brokers[] = {one, two};
+        guint answered = race(&service, brokers);
+        g_assert_cmpuint(answered, >=, CAP / 1001);
+        g_assert_cmpint(number(&service, "day", "tokens"), ==, 42 * answered);
+    }
+    service_close(&service);
+    /* What is left is less than a request needs: both are told, once, by whichever request was first. */
+    service_open(&service, "[budget]\nday_tokens = 300\nreserve_tokens = 1000\n");
+    {
+        g_autoptr(EbTestBroker) one = session_new(&service, "one", "ann");
+        g_autoptr(EbTestBroker) two = session_new(&service, "two", "bob");
+        EbTestBroker *const brokers[] = {one, two};
+        g_assert_cmpint(number(&service, "day", "tokens"), >=, 42 * (CAP / 1001));
+        g_assert_cmpuint(race(&service, brokers), ==, 0);
+        g_auto(GStrv) lines = g_strsplit(service.told->str, "\n", -1);
+        g_assert_cmpuint(g_strv_length(lines), ==, 3);
+        g_assert_nonnull(strstr(service.told->str, "one: the budget is used up"));
+        g_assert_nonnull(strstr(service.told->str, "two: the budget is used up"));
+        g_assert_nonnull(strstr(service.told->str, "[budget] day_tokens"));
+        g_assert_null(strstr(service.told->str, TEST_KEY));
+    }
+    service_close(&service);
+    g_free(service.dir);
+}
+
+static gboolean
+has_held(gpointer data)
+{
+    return number(data, "session", "held_tokens") > 0;
+}
+
+static gboolean
+has_died(gpointer data)
+{
+    return ((EbTestBroker *)data)->n_died > 0;
+}
+
+/* A broker that dies with a request under way: all that was set aside for it counts, now and after a restart. */
+static void
+test_died(void)
+{
+    Service service = {0};
+
+    service_open(&service, "[budget]\nsession_tokens = 20000\nreserve_tokens = 1000\n");
+    {
+        g_autoptr(EbTestBroker) one = session_new(&service, "one", "ann");
+        gint left = 1;
+        Request request = {.broker = one, .path = "/hang", .left = &left};
+        request.thread = g_thread_new("request", run_request, &request);
+        eb_test_run_until(has_held, &service);
+        gint64 held = number(&service, "session", "held_tokens");
+        g_assert_cmpint(held, >=, 1000);
+        kill(eb_broker_ctl_get_pid(one->ctl), SIGKILL);
+        eb_test_run_until(has_died, one);
+        eb_test_run_until(is_zero, &left);
+        g_thread_join(request.thread);
+        g_free(request.answer);
+        g_assert_cmpint(number(&service, "session", "held_tokens"), ==, 0);
+        g_assert_cmpint(number(&service, "session", "tokens"), ==, held);
+    }
+    service_close(&service);
+    service_open(&service, "[budget]\nsession_tokens = 20000\nreserve_tokens = 1000\n");
+    g_assert_cmpint(number(&service, "session", "tokens"), >=, 1000);
+    g_assert_cmpint(number(&service, "session", "held_tokens"), ==, 0);
+    service_close(&service);
+    g_free(service.dir);
+}
+
+int
+main(int argc, char **argv)
+{
+    eb_test_init(&argc, &argv);
+    g_test_add_func("/session-budget/race", test_race);
+    g_test_add_func("/session-budget/died", test_died);
+    return g_test_run();
+}
