@@ -187,6 +187,20 @@ take_more(EbBudgetClient *self, guint64 id, JsonObject *asked)
     grant_when_written(self, id, tokens, row);
 }
 
+/* Once a provider: which model it is, is the guest's to choose. */
+static void
+note_price(EbBudgetDesk *self, const EbBudgetUse *use)
+{
+    if (!eb_budget_lacks_price(self->budget, use->provider, use->model))
+        return;
+    g_autofree char *key = g_strdup_printf("price:%s", use->provider != NULL ? use->provider : "");
+    if (!g_hash_table_add(self->told, g_steal_pointer(&key)))
+        return;
+    g_autofree char *model = eb_log_escape(use->model != NULL ? use->model : "", -1, 96);
+    eb_warning("the model %s of provider %s has no price: money does not count for it ([provider.%s] prices)", model,
+               use->provider, use->provider);
+}
+
 static void
 take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
 {
@@ -200,6 +214,8 @@ take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
         .estimated = eb_json_get_bool(told, "flag", FALSE),
     };
 
+    if (count.in + count.out > 0)
+        note_price(self->desk, &use);
     count.cached = MIN(count.cached, count.in);
     count.written = MIN(count.written, count.in - count.cached);
     write_settled(self->desk,

@@ -190,6 +190,16 @@ price_of(EbBudget *self, const char *provider, const char *model)
     return NULL;
 }
 
+gboolean
+eb_budget_lacks_price(EbBudget *self, const char *provider, const char *model)
+{
+    gboolean money = FALSE;
+
+    for (guint i = 0; i < EB_BUDGET_SCOPES; i++)
+        money = money || self->config->caps[i].micros > 0;
+    return money && price_of(self, provider, model) == NULL;
+}
+
 /* --- setting aside --- */
 
 static guint64

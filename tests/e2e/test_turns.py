@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Turns of real agents in real guests, through the broker, with every way a question can end."""
 
+import json
 import os
 import unittest
 
@@ -81,7 +82,32 @@ class Turns(unittest.TestCase):
                 self.assertEqual(second.code, 0, second.describe())
                 said = [text for row in self.world.model.requests()[seen:] for text in row.get("users", [])]
                 self.assertTrue(any("heliotrope" in text for text in said), (said, second.describe()))
+                self.assert_egress(session)
                 self.assert_nothing_left()
+
+    def assert_egress(self, session):
+        """What its guests reached is on record, whole, and says nothing but where."""
+        shown = self.world.run("--json", "sessions", "logs", session, "--egress")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        rows = [json.loads(line) for line in shown.stdout.splitlines()]
+        self.assertEqual((rows[-1]["event"], rows[-1]["broken_at"]), ("chain", None), rows[-1])
+        self.assertTrue([row for row in rows[:-1] if row["kind"] == "provider" and row["decision"] == "allowed"], rows)
+        self.assertNotIn(self.world.model.key, shown.stdout)
+        self.assertNotIn("heliotrope", shown.stdout)
+
+    def test_budget_is_used_up(self):
+        """Refused before anything goes up; the person is told which key raises it, and the agent does not try for minutes."""
+        seen = len(self.world.model.requests())
+        self.world.write_config(extra="[budget]\nsession_tokens = 50\n")
+        try:
+            run = self.attempt("opencode", "budget", "@mock say never")
+        finally:
+            self.world.write_config()
+        self.assertIsNotNone(run.end, run.describe())
+        self.assertIn("[budget] session_tokens", repr(run.events) + run.stderr, run.describe())
+        self.assertEqual(len(self.world.model.requests()), seen, run.describe())
+        self.assertNotIn(self.world.model.key, run.stderr + repr(run.events))
+        self.assert_nothing_left()
 
     def test_provider_refuses_the_key(self):
         run = self.attempt("opencode", "status", "@mock status 401")

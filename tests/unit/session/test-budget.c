@@ -176,6 +176,8 @@ test_money(Fixture *f, gconstpointer data)
     g_autoptr(EbUsageRow) row = eb_budget_settle(f->budget, hold, &dear, dear.model, &count, NOON);
     /* 500 at 10, 500 at 1, 1000 at 20 */
     g_assert_cmpuint(row->micros, ==, 5000 + 500 + 20000);
+    g_assert_true(eb_budget_lacks_price(f->budget, "main", "who-knows"));
+    g_assert_false(eb_budget_lacks_price(f->budget, "main", "dear-2025"));
     /* A model without a price is counted in tokens alone, until the money is used up. */
     g_assert_cmpuint(reserve(f, &unknown, 1000, 1000, TRUE, NOON, &hold, &scope), ==, 2000);
     settle(f, hold, &unknown, 1000, 1000, NOON);
