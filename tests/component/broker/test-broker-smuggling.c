@@ -18,7 +18,7 @@
 /* Cases longer than this are sent whole alone. */
 #define MAX_BYTEWISE 1024
 /* Looks at the broker's queue before the next byte goes anyway: it does not read while it waits for an answer. */
-#define MAX_LOOKS 20000
+#define MAX_LOOKS 2000
 
 /* Sent behind a case that leaves the connection open: the broker answers it itself, after all that was before it. */
 #define LAST "GET /provider/anthropic/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
