@@ -623,6 +623,12 @@ eb_broker_ctl_get_pid(EbBrokerCtl *self)
     return self->child != NULL ? (int)eb_child_get_pid(self->child) : 0;
 }
 
+const char *
+eb_broker_ctl_get_lacking(EbBrokerCtl *self)
+{
+    return self->lacking;
+}
+
 /* --- the object --- */
 
 static void

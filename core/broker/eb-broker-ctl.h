@@ -78,5 +78,7 @@ gboolean eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GErr
 /** eb_broker_ctl_grant: answers request @id of the signal "budget". @tokens: 0 = no; @scope: then the cap, see EbBudgetScope */
 void eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope);
 int eb_broker_ctl_get_pid(EbBrokerCtl *self);
+/** eb_broker_ctl_get_lacking: (transfer none) (nullable): what "degraded" told, also when nobody listened yet. */
+const char *eb_broker_ctl_get_lacking(EbBrokerCtl *self);
 
 G_END_DECLS

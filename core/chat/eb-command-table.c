@@ -8,6 +8,7 @@ static const EbChatOption on_text[] = {{"text", "what to say to the agent", TRUE
 static const EbChatOption on_model[] = {
     {"name", "the model to use from now on; without it all are listed", FALSE, FALSE}};
 static const EbChatOption on_person[] = {{"person", "who: a mention or the number of an account", TRUE, TRUE}};
+static const EbChatOption on_host[] = {{"host", "a host's name or address, without a port", TRUE, FALSE}};
 static const EbChatOption on_folder[] = {
     {"path", "a folder of the project; without it the project itself", FALSE, FALSE}};
 static const EbChatOption on_path[] = {{"path", "a file of the project", TRUE, FALSE}};
@@ -49,6 +50,14 @@ static const EbCommandSpec table[] = {
      EB_COMMAND_NEEDS_SESSION, "!deny @sam", NULL},
     {EB_COMMAND_GUESTS, "guests", "list who was invited", NO_OPTIONS, EB_ROLE_GUEST, EB_COMMAND_IN_THREAD,
      EB_COMMAND_NEEDS_SESSION, "!guests", NULL},
+    {EB_COMMAND_ALLOW_HOST, "allow-host", "let this session reach one more host", OPTIONS(on_host), EB_ROLE_GUEST,
+     EB_COMMAND_IN_THREAD, EB_COMMAND_NEEDS_SESSION, "!allow-host docs.example.org",
+     "For this session alone, until it is removed. Operators allow; others ask them by this."},
+    {EB_COMMAND_DENY_HOST, "deny-host", "take back that this session may reach a host", OPTIONS(on_host), EB_ROLE_OWNER,
+     EB_COMMAND_IN_THREAD, EB_COMMAND_NEEDS_SESSION, "!deny-host docs.example.org",
+     "Connections that are open stay."},
+    {EB_COMMAND_HOSTS, "hosts", "list which hosts this session may reach", NO_OPTIONS, EB_ROLE_GUEST,
+     EB_COMMAND_IN_THREAD, EB_COMMAND_NEEDS_SESSION, "!hosts", NULL},
     {EB_COMMAND_LS, "ls", "list the files of a folder", OPTIONS(on_folder), EB_ROLE_GUEST, EB_COMMAND_IN_THREAD,
      EB_COMMAND_NEEDS_SESSION, "!ls src", NULL},
     {EB_COMMAND_CAT, "cat", "show a text file", OPTIONS(on_path), EB_ROLE_GUEST, EB_COMMAND_IN_THREAD,

@@ -215,6 +215,29 @@ one(EbCli *cli, EbConfig *config, const char *verb, const char *id)
     return EB_EXIT_OK;
 }
 
+/* One more host for a session, or one less: the running service does it, since its brokers go by it. */
+static int
+host(EbCli *cli, EbConfig *config, const char *verb, const char *id, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbControlClient) client = eb_control_client_new(eb_config_get_state_dir(config), &error);
+    g_autofree char *method = g_strconcat("sessions.", verb, NULL);
+    g_autofree char *what = g_strconcat("sessions ", verb, NULL);
+    JsonNode *params = id_params(id);
+    g_autoptr(JsonNode) node = NULL;
+
+    json_object_set_string_member(json_node_get_object(params), "host", name);
+    if (client == NULL)
+        json_node_unref(params);
+    else
+        node = eb_cli_call(cli, client, method, params, 2 * EB_CONTROL_DEADLINE_MS, &error);
+    if (node == NULL)
+        return eb_cli_fail(cli, what, error);
+    if (eb_cli_get_json(cli))
+        eb_cli_print_json(cli, g_steal_pointer(&node));
+    return EB_EXIT_OK;
+}
+
 static int
 prune(EbCli *cli, EbConfig *config)
 {
@@ -262,6 +285,8 @@ eb_cmd_sessions(EbCli *cli, int argc, char **argv)
         return prune(cli, config);
     if (strcmp(verb, "") == 0 || strcmp(verb, "list") == 0)
         return list(cli, config);
+    if (strcmp(verb, "allow") == 0 || strcmp(verb, "deny") == 0)
+        return host(cli, config, verb, id, eb_cli_args_operands(args)[1]);
     if (strcmp(verb, "remove") == 0 && !eb_cli_args_flag(args, "yes"))
         return eb_cli_refuse(cli, "sessions remove: this cannot be taken back (add --yes)");
     if (eb_cli_args_flag(args, "egress") && strcmp(verb, "logs") != 0)

@@ -76,6 +76,8 @@ static const EbCliVerb sessions_verbs[] = {
     {"show", "ID", 1, 1, NULL, "one session in detail"},
     {"logs", "ID", 1, 1, NULL, "what was said and done"},
     {"stop", "ID", 1, 1, NULL, "end its guest; the session can be continued"},
+    {"allow", "ID HOST", 2, 2, NULL, "let this session alone reach one more host, until it is removed"},
+    {"deny", "ID HOST", 2, 2, NULL, "take that back; connections that are open stay"},
     {"remove", "ID", 1, 1, NULL, "end it and remove what it left (needs --yes)"},
     {"pin", "ID", 1, 1, NULL, "keep what its agent has, also when a disk is full"},
     {"unpin", "ID", 1, 1, NULL, "do so no more"},

@@ -73,6 +73,8 @@ static const EbConfigKey keys[] = {
     {"egress", "ports", EB_KIND_INTS, "[443]", 1, 65535, .doc = "ports that leave"},
     {"egress", "allow_internal", EB_KIND_BOOL, "false",
      .doc = "literal internal addresses in allow; never a name that resolves inside"},
+    {"egress", "who_allows", EB_KIND_TEXT, "\"operators\"", .choices = "operators|owners|nobody",
+     .doc = "who may allow a session one more host from the chat: operators, also the session's owner, or nobody"},
 
     {"budget", "turn_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST, .doc = "tokens one turn may use, 0 = no cap"},
     {"budget", "session_tokens", EB_KIND_INT, "0", 0, BUDGET_MOST, .doc = "tokens one session may use, 0 = no cap"},

@@ -51,6 +51,7 @@ session_clear(EbSessionConfig *session)
     g_free(session->provider);
     g_free(session->egress_mode);
     g_strfreev(session->egress_allow);
+    g_free(session->who_allows);
     g_free(session->egress_ports);
 }
 
@@ -251,6 +252,7 @@ fill_session(EbConfig *self)
     session->max_queue_wait_ms = get_amount(self, "limits", "max_queue_wait");
     session->egress_mode = get_text(self, "egress", "mode");
     session->egress_allow = get_texts(self, "egress", "allow");
+    session->who_allows = get_text(self, "egress", "who_allows");
     eb_config_section_get_bool(table_of(self, "egress"), "allow_internal", FALSE, &session->allow_internal, NULL);
     fill_ports(self);
 }

@@ -33,6 +33,7 @@ typedef struct {
     guint16 *egress_ports;
     guint n_egress_ports;
     gboolean allow_internal;
+    char *who_allows; /* operators | owners | nobody */
 } EbSessionConfig;
 
 /** EbBudgetScope: what a cap is for. A person's and the day's begin anew at 00:00 UTC. */

@@ -94,6 +94,7 @@ eb_control_question_to_json(EbChatQuestion *question, guint timeout_ms)
         json_array_add_object_element(choices, item);
     }
     json_object_set_array_member(object, "choices", choices);
+    json_object_set_boolean_member(object, "standing", question->standing);
     if (question->data != NULL)
         json_object_set_object_member(object, "data", json_object_ref(question->data));
     return eb_control_object(object);
@@ -119,6 +120,7 @@ eb_control_question_from_json(JsonObject *object, guint *timeout_ms)
             eb_chat_question_add_choice(question, id, label, eb_json_get_string(item, "kind"));
     }
     question->data = data != NULL ? json_object_ref(data) : NULL;
+    question->standing = eb_json_get_bool(object, "standing", FALSE);
     *timeout_ms = (guint)CLAMP(eb_json_get_int(object, "timeout_ms", 0), 0, G_MAXINT32);
     return question;
 }

@@ -79,6 +79,26 @@ stopped(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
+allowed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reply *reply = user_data;
+    g_autoptr(GError) error = NULL;
+
+    eb_session_manager_allow_host_finish(EB_SESSION_MANAGER(source), result, &error);
+    answer(reply->peer, reply->id, NULL, error);
+    reply_free(reply);
+}
+
+static void
+deny(EbDaemonControl *self, EbJsonrpc *peer, const char *session, const char *host, JsonNode *id)
+{
+    g_autoptr(GError) error = NULL;
+
+    eb_session_manager_deny_host(self->manager, session, host, &error);
+    answer(peer, id, NULL, error);
+}
+
+static void
 logged(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     Reply *reply = user_data;
@@ -141,9 +161,10 @@ interrupt(EbDaemonControl *self, EbJsonrpc *peer, JsonObject *params, JsonNode *
 
 /* Methods about one session. FALSE: not one of these. */
 static gboolean
-session_request(EbDaemonControl *self, EbJsonrpc *peer, const char *method, const char *session, JsonNode *id)
+session_request(EbDaemonControl *self, EbJsonrpc *peer, const char *method, JsonObject *params, JsonNode *id)
 {
     g_autoptr(GError) error = NULL;
+    const char *session = eb_json_get_string(params, "id"), *host = eb_json_get_string(params, "host");
     gboolean remove = strcmp(method, "sessions.remove") == 0;
 
     if (strcmp(method, "sessions.show") == 0) {
@@ -155,6 +176,10 @@ session_request(EbDaemonControl *self, EbJsonrpc *peer, const char *method, cons
         eb_session_manager_log_async(self->manager, session, NULL, logged, reply_new(peer, id));
     } else if (strcmp(method, "sessions.egress") == 0) {
         eb_session_manager_egress_async(self->manager, session, NULL, logged, reply_new(peer, id));
+    } else if (host != NULL && strcmp(method, "sessions.allow") == 0) {
+        eb_session_manager_allow_host_async(self->manager, session, host, allowed, reply_new(peer, id));
+    } else if (host != NULL && strcmp(method, "sessions.deny") == 0) {
+        deny(self, peer, session, host, id);
     } else if (remove || strcmp(method, "sessions.stop") == 0) {
         eb_session_manager_stop_session_async(self->manager, session, remove, NULL, stopped, reply_new(peer, id));
     } else {
@@ -209,7 +234,7 @@ request(EbControlServer *server, EbJsonrpc *peer, const char *method, JsonObject
     else if (session == NULL && g_str_has_prefix(method, "sessions."))
         eb_jsonrpc_reply_error(peer, id, EB_JSONRPC_INVALID_PARAMS, "id is missing");
     else
-        return session != NULL && session_request(self, peer, method, session, id);
+        return session != NULL && session_request(self, peer, method, params, id);
     return TRUE;
 }
 

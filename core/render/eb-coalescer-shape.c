@@ -163,8 +163,9 @@ static guint
 max_units(EbCoalescer *self, const EbChatPost *post)
 {
     guint max = self->chat.limits.max_text_units;
-    guint least = EB_TEXT_SPLIT_MIN + EB_COALESCER_NOTIFY_UNITS;
-    return post->notify != NULL && max >= least ? max - EB_COALESCER_NOTIFY_UNITS : max;
+    guint people = (post->notify != NULL ? 1 : 0) + (post->notify_also != NULL ? post->notify_also->len : 0);
+    guint room = people * EB_COALESCER_NOTIFY_UNITS;
+    return max >= EB_TEXT_SPLIT_MIN + room ? max - room : max;
 }
 
 static EbChatPost *
@@ -175,6 +176,7 @@ make_part(const EbChatPost *post, const char *text, gboolean first)
     /* Every part of an answer answers; anything else refers to what it is about once. */
     part->reply_to = first || post->kind == EB_CHAT_POST_ANSWER ? g_strdup(post->reply_to) : NULL;
     part->notify = first ? g_strdup(post->notify) : NULL;
+    part->notify_also = first && post->notify_also != NULL ? g_ptr_array_ref(post->notify_also) : NULL;
     part->data = first && post->data != NULL ? json_object_ref(post->data) : NULL;
     return part;
 }

@@ -11,7 +11,7 @@ G_BEGIN_DECLS
 #define EB_COALESCER_MAX_BYTES (4 * 1024 * 1024)
 /** EB_COALESCER_MAX_FILE_BYTES: of their files. */
 #define EB_COALESCER_MAX_FILE_BYTES (32 * 1024 * 1024)
-/** EB_COALESCER_NOTIFY_UNITS: kept free of a post that notifies somebody: the transport writes whom. */
+/** EB_COALESCER_NOTIFY_UNITS: kept free of a post for each person it notifies: the transport writes whom. */
 #define EB_COALESCER_NOTIFY_UNITS 32
 
 /**

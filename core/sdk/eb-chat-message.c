@@ -111,6 +111,7 @@ eb_chat_post_unref(EbChatPost *self)
     g_free(self->reply_to);
     g_free(self->notify);
     g_clear_pointer(&self->files, g_ptr_array_unref);
+    g_clear_pointer(&self->notify_also, g_ptr_array_unref);
     g_clear_pointer(&self->data, json_object_unref);
     g_free(self);
 }
@@ -145,6 +146,7 @@ choice_free(gpointer data)
     g_free(choice->id);
     g_free(choice->label);
     g_free(choice->kind);
+    g_clear_pointer(&choice->answerers, g_ptr_array_unref);
     g_free(choice);
 }
 
@@ -191,6 +193,7 @@ eb_chat_question_unref(EbChatQuestion *self)
     g_ptr_array_unref(self->choices);
     if (self->answerers != NULL)
         g_ptr_array_unref(self->answerers);
+    g_clear_pointer(&self->notify, g_ptr_array_unref);
     g_free(self->id);
     g_free(self->message_id);
     g_free(self->outcome);

@@ -89,6 +89,8 @@ struct _EbChatPost {
     GPtrArray *files; /* (nullable) (element-type EbChatFile) (owned): transports with EB_CHAT_CAP_FILES */
     gboolean retract; /* TRUE: the post with this key is taken away (transports with EB_CHAT_CAP_EDIT); no text */
     char *notify;     /* (nullable): id of the one person who may be notified; a post without notifies nobody */
+    /* since ABI 1.3 */
+    GPtrArray *notify_also; /* (nullable) (element-type utf8) (owned): further people, who are notified as well */
 };
 #define EB_TYPE_CHAT_POST (eb_chat_post_get_type())
 EB_API GType eb_chat_post_get_type(void);
@@ -101,6 +103,9 @@ typedef struct {
     char *id;
     char *label;
     char *kind; /* (nullable): allow_once, allow_always, reject_once, reject_always, or NULL */
+    /* since ABI 1.3 */
+    GPtrArray *answerers; /* (nullable) (element-type utf8) (owned): who of those that may answer may take this choice;
+                             NULL = each of them. Read anew at each answer. */
 } EbChatChoice;
 
 /** EbChatQuestion: asks people in a thread to choose. */
@@ -116,6 +121,9 @@ struct _EbChatQuestion {
     char *id;         /* (nullable): of the asker, [a-z0-9-]{1,40}, the same across restarts of the service */
     char *message_id; /* (nullable): set by the asker: it was shown as this message before a restart and is taken up */
     char *outcome;    /* (nullable): set by the asker before it cancels: shown in place of the choices */
+    /* since ABI 1.3 */
+    GPtrArray *notify; /* (nullable) (element-type utf8) (owned): people who are notified of it; else nobody is */
+    gboolean standing; /* it waits beside the talk, for long: no text is an answer to it, and no policy allows */
 };
 #define EB_TYPE_CHAT_QUESTION (eb_chat_question_get_type())
 EB_API GType eb_chat_question_get_type(void);

@@ -5,6 +5,7 @@
 
 #include "core/session/eb-dir-lock.h"
 #include "core/session/eb-guest-egress.h"
+#include "core/session/eb-host-rules.h"
 #include "core/session/eb-launch-plan.h"
 #include "core/session/eb-project-name.h"
 
@@ -371,6 +372,8 @@ do_broker(EbLaunchOp *op)
     guest->nonce = eb_secret_new_random("nonce", NONCE_BYTES);
     eb_redact_set_add(guest->secrets, guest->nonce);
     guest->rules = eb_launch_plan_rules(op->plan, guest->parts->config, guest->id, op->key, guest->nonce);
+    g_autoptr(GPtrArray) none = eb_host_once_list_new();
+    eb_host_rules_set(guest->rules, eb_config_get_session(guest->parts->config), op->record->hosts, none);
     guest->parts->broker->start_async(guest->parts->paths, guest->dirs->run, guest->rules, BROKER_DEADLINE_MS,
                                       cancellable_of(op), on_broker, op);
 }

@@ -418,6 +418,8 @@ carry_out(EbOrder *order, EbRouterAddress *address)
         do_prompt(order, address, id == EB_COMMAND_STEER ? EB_ROUTER_STEER : EB_ROUTER_THEN);
     else if (id == EB_COMMAND_LS || id == EB_COMMAND_CAT || id == EB_COMMAND_FILE)
         eb_router_show_files(order->self, order->message, address->record, order->command);
+    else if (id == EB_COMMAND_ALLOW_HOST || id == EB_COMMAND_DENY_HOST || id == EB_COMMAND_HOSTS)
+        eb_router_hosts(order->self, order->message, address->record, order->command);
     else
         functions[id](order, address);
 }

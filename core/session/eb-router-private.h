@@ -104,6 +104,11 @@ gboolean eb_router_is_action(const EbChatMessage *message);
 void eb_router_show_files(EbRouter *self, EbChatMessage *message, const EbSessionRecord *record,
                           const EbCommand *command);
 
+/* --- eb-router-hosts.c --- */
+
+/** eb_router_hosts: allow-host, deny-host, hosts in the session of @record; ends with EB_JOURNAL_DONE. */
+void eb_router_hosts(EbRouter *self, EbChatMessage *message, EbSessionRecord *record, const EbCommand *command);
+
 /* --- eb-router-tell.c --- */
 
 /** eb_router_answer: to @message, where it was said. @text: Markdown, not masked yet */

@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* Hosts a session is told about when the broker refuses them. */
-#define MAX_DENIED_NOTICES 20
-
 /* --- what the agent does --- */
 
 static void
@@ -101,36 +98,6 @@ on_stalled(EbActivityWatch *watch, guint64 limit, gpointer user_data)
     eb_session_end(EB_SESSION(user_data), EB_SESSION_END_LIMIT, error);
 }
 
-static void
-on_denied(GObject *broker, const char *host, guint port, const char *code, gpointer user_data)
-{
-    EbSession *self = EB_SESSION(user_data);
-    if (++self->n_denied > MAX_DENIED_NOTICES)
-        return;
-    g_autofree char *shown = eb_log_escape(host, -1, 255);
-    g_autofree char *text = g_strdup_printf("the guest asked for %s:%u and was refused (%s)", shown, port, code);
-    eb_session_notice(self, text);
-}
-
-static void
-on_provider_error(GObject *broker, const char *provider, guint status, const char *what, gpointer user_data)
-{
-    g_autofree char *shown = eb_log_escape(what != NULL ? what : "", -1, 300);
-    g_autofree char *text =
-        g_strdup_printf("the provider %s answered %u%s%s", provider, status, *shown != '\0' ? ": " : "", shown);
-    eb_session_notice(EB_SESSION(user_data), text);
-}
-
-static void
-on_broker_died(GObject *broker, gboolean restarted, const char *why, gpointer user_data)
-{
-    EbSession *self = EB_SESSION(user_data);
-    eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, "a broker ended", "EB_SESSION", self->record->id, "EB_REASON", why,
-                 NULL);
-    if (!restarted)
-        eb_session_notice(self, "the broker of this session is gone: the agent cannot reach its model provider");
-}
-
 /* The process ended, or the connection to it. */
 static void
 on_agent_gone(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -155,11 +122,7 @@ eb_session_attach_agent(EbSession *self)
     g_signal_connect_object(self->watch, "stalled", G_CALLBACK(on_stalled), self, 0);
     g_signal_connect_object(guest->client, "update", G_CALLBACK(on_update), self, 0);
     g_signal_connect_object(guest->client, "permission", G_CALLBACK(eb_session_on_permission), self, 0);
-    if (EB_IS_BROKER_CTL(guest->broker)) {
-        g_signal_connect_object(guest->broker, "denied", G_CALLBACK(on_denied), self, 0);
-        g_signal_connect_object(guest->broker, "provider-error", G_CALLBACK(on_provider_error), self, 0);
-        g_signal_connect_object(guest->broker, "died", G_CALLBACK(on_broker_died), self, 0);
-    }
+    eb_session_apply_hosts(self);
     eb_exec_wait_async(guest->exec, self->cancellable, on_agent_gone, g_object_ref(self));
 }
 

@@ -64,6 +64,7 @@ on_row_removed(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     eb_log_step("remove.done", "EB_SESSION", wait->id);
     g_hash_table_remove(self->records, wait->id);
+    eb_host_desk_forget(self->desk, wait->id, "closed: the session was removed");
     g_task_return_boolean(task, TRUE);
 }
 

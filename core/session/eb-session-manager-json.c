@@ -107,6 +107,7 @@ eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **er
     json_object_set_string_member(object, "directory", state);
     json_object_set_string_member(object, "project_directory", project);
     set_text(object, "agent_session", record->agent_session);
+    json_object_set_array_member(object, "hosts", eb_host_desk_list(self->desk, record));
     return to_node(object);
 }
 

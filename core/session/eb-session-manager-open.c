@@ -23,6 +23,7 @@ typedef struct {
     EbSessionParts *parts;
     EbSessionManager *manager;
     GPtrArray *records;
+    GPtrArray *rules; /* (element-type EbSessionRule) */
 } EbOpening;
 
 typedef struct {
@@ -35,6 +36,7 @@ opening_free(gpointer data)
 {
     EbOpening *opening = data;
     g_clear_pointer(&opening->records, g_ptr_array_unref);
+    g_clear_pointer(&opening->rules, g_ptr_array_unref);
     g_clear_object(&opening->manager);
     eb_session_parts_unref(opening->parts);
     g_free(opening);
@@ -199,6 +201,7 @@ hand_over(GTask *task)
         EbSessionRecord *record = opening->records->pdata[i];
         g_hash_table_replace(manager->records, record->id, eb_session_record_ref(record));
     }
+    eb_host_desk_load(manager->desk, opening->rules);
     if (!manager->upkeep) {
         eb_session_manager_connect_backend(manager);
         eb_session_manager_connect_questions(manager);
@@ -220,6 +223,23 @@ on_swept(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
+on_rules(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    GTask *task = G_TASK(user_data);
+    EbOpening *opening = g_task_get_task_data(task);
+    GError *error = NULL;
+    opening->rules = eb_session_rules_load_finish(EB_STORE(source), result, &error);
+    if (opening->rules == NULL) {
+        open_failed(task, error);
+        return;
+    }
+    if (opening->manager->upkeep)
+        hand_over(task);
+    else
+        eb_session_sweep_open_async(opening->parts, opening->records, on_swept, task);
+}
+
+static void
 on_loaded(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     GTask *task = G_TASK(user_data);
@@ -230,10 +250,7 @@ on_loaded(GObject *source, GAsyncResult *result, gpointer user_data)
         open_failed(task, error);
         return;
     }
-    if (opening->manager->upkeep)
-        hand_over(task);
-    else
-        eb_session_sweep_open_async(opening->parts, opening->records, on_swept, task);
+    eb_session_rules_load_async(opening->parts->store, on_rules, task);
 }
 
 static void

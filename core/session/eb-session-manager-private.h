@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/session/eb-dir-lock.h"
+#include "core/session/eb-host-desk.h"
 #include "core/session/eb-session-hold.h"
 #include "core/session/eb-session-manager.h"
 #include "core/session/eb-session-parts.h"
@@ -23,6 +24,7 @@ struct _EbSessionManager {
     GPtrArray *routers;   /* (element-type EbRouter) */
     GQueue errors;        /* (element-type utf8), at most EB_MANAGER_MAX_ERRORS, newest first */
     GPtrArray *waits;     /* (element-type GTask): stop and close that wait for sessions to end */
+    EbHostDesk *desk;
     EbSessionHold *hold;
     GHashTable *told_hold; /* (set of utf8 id): live ones that were told of it; cleared when it is over */
     GHashTable *refused;   /* (set of utf8 "transport thread"): at most EB_HOLD_MAX_REFUSED; cleared likewise */
@@ -58,6 +60,10 @@ void eb_session_manager_note_begun(EbSessionManager *self, EbSession *session);
 void eb_session_manager_note_refused(EbSessionManager *self, const char *transport, const char *thread);
 /** eb_session_manager_get_policy: (transfer none) (nullable): of the transport of @record */
 const EbChatPolicy *eb_session_manager_get_policy(EbSessionManager *self, const EbSessionRecord *record);
+/** eb_session_manager_find_transport: (transfer none) (nullable) */
+EbChatTransport *eb_session_manager_find_transport(EbSessionManager *self, const char *name);
+/** eb_session_manager_watch_hosts: @session begins: its refusals go to the desk. */
+void eb_session_manager_watch_hosts(EbSessionManager *self, EbSession *session);
 void eb_session_manager_note_error(EbSessionManager *self, const char *text);
 /** eb_session_manager_resolve: (transfer full) (nullable): the one id that is, begins or ends with @text. */
 char *eb_session_manager_resolve(EbSessionManager *self, const char *text, GError **error);

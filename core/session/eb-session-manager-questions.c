@@ -95,10 +95,7 @@ eb_session_manager_take_up_questions(EbSessionManager *self, const char *name, E
 static EbChatTransport *
 transport_of(EbSessionManager *self, const EbSessionRecord *record)
 {
-    for (guint i = 0; i < self->routers->len; i++)
-        if (g_strcmp0(eb_router_get_name(self->routers->pdata[i]), record->transport) == 0)
-            return eb_router_get_transport(self->routers->pdata[i]);
-    return NULL;
+    return eb_session_manager_find_transport(self, record->transport);
 }
 
 /* FALSE: the session is just ending and is told when it has. */
@@ -206,10 +203,12 @@ gboolean
 eb_session_manager_set_guest(EbSessionManager *self, EbSessionRecord *record, const char *id, gboolean invited)
 {
     EbSession *session = g_hash_table_lookup(self->sessions, record->id);
-    if (session != NULL)
-        return eb_session_set_guest(session, id, invited);
-    if (!eb_session_record_set_guest(record, id, invited))
-        return FALSE;
+    gboolean changed =
+        session != NULL ? eb_session_set_guest(session, id, invited) : eb_session_record_set_guest(record, id, invited);
+    if (changed)
+        eb_host_desk_share(self->desk, record);
+    if (session != NULL || !changed)
+        return changed;
     g_autoptr(GPtrArray) answerers = answerers_of(self, record);
     eb_questions_set_answerers(self->parts->questions, record->id, answerers);
     eb_session_store_save_async(self->parts->store, record, NULL, on_record_saved, NULL);
@@ -233,6 +232,7 @@ eb_session_manager_set_policy(EbSessionManager *self, const char *transport, con
             continue;
         EbSession *session = g_hash_table_lookup(self->sessions, record->id);
         g_autoptr(GPtrArray) answerers = answerers_of(self, record);
+        eb_host_desk_share(self->desk, record);
         if (session != NULL)
             eb_session_set_policy(session, policy);
         else

@@ -200,6 +200,7 @@ on_turn_ended(EbSession *session, const char *stop_reason, const GError *error, 
     EbSessionRecord *record = eb_session_get_record(session);
     if (error != NULL)
         eb_session_manager_note_error(self, error->message);
+    eb_host_desk_turn_ended(self->desk, session);
     g_signal_emit(self, signals[SIGNAL_TURN_ENDED], 0, record->id, record->thread, stop_reason, error);
 }
 
@@ -212,8 +213,12 @@ on_session_ended(EbSession *session, const char *reason, const GError *error, gp
         eb_session_manager_note_error(self, error->message);
     g_hash_table_remove(self->sessions, record->id);
     g_hash_table_remove(self->told_hold, record->id);
-    if (record->agent_session == NULL)
+    if (record->agent_session == NULL) {
         g_hash_table_remove(self->records, record->id);
+        eb_host_desk_forget(self->desk, record->id, "closed: the session is gone");
+    } else if (g_strcmp0(reason, eb_session_end_to_string(EB_SESSION_END_STOPPED)) == 0) {
+        eb_host_desk_forget(self->desk, record->id, "closed: the session was ended");
+    }
     g_signal_emit(self, signals[SIGNAL_SESSION_ENDED], 0, record->id, record->thread, reason, error);
     for (guint i = 0; i < self->routers->len; i++) {
         EbRouter *router = self->routers->pdata[i];
@@ -241,6 +246,7 @@ forget_oldest(EbSessionManager *self)
         }
         if (oldest == NULL)
             return;
+        eb_host_desk_forget(self->desk, oldest->id, NULL);
         g_hash_table_remove(self->records, oldest->id);
     }
 }
@@ -258,6 +264,7 @@ eb_session_manager_begin(EbSessionManager *self, EbSessionRecord *record, gboole
     g_signal_connect_object(session, "turn-ended", G_CALLBACK(on_turn_ended), self, 0);
     g_signal_connect_object(session, "ended", G_CALLBACK(on_session_ended), self, 0);
     eb_session_set_policy(session, eb_session_manager_get_policy(self, record));
+    eb_session_manager_watch_hosts(self, session);
     eb_session_start(session);
     eb_session_manager_note_begun(self, session);
     return session;
@@ -271,6 +278,7 @@ eb_session_manager_attach_transport(EbSessionManager *self, const char *name, Eb
         return;
     g_ptr_array_add(self->routers, eb_router_new(self, name, transport));
     eb_session_manager_take_up_questions(self, name, transport);
+    eb_host_desk_take_up(self->desk, name, transport);
     if (!self->swept)
         sweep_guests(self);
 }
@@ -435,6 +443,7 @@ static void
 eb_session_manager_finalize(GObject *object)
 {
     EbSessionManager *self = EB_SESSION_MANAGER(object);
+    eb_host_desk_free(self->desk);
     g_ptr_array_unref(self->routers);
     g_ptr_array_unref(self->waits);
     g_hash_table_unref(self->sessions);
@@ -485,6 +494,7 @@ eb_session_manager_init(EbSessionManager *self)
     self->waits = g_ptr_array_new_with_free_func(g_object_unref);
     g_queue_init(&self->errors);
     self->hold = eb_session_hold_new();
+    self->desk = eb_host_desk_new(self);
     self->told_hold = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     self->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 }

@@ -64,6 +64,15 @@ JsonNode *eb_session_manager_status_json(EbSessionManager *self);
 void eb_session_manager_pin_async(EbSessionManager *self, const char *id, gboolean pinned, GAsyncReadyCallback callback,
                                   gpointer user_data);
 gboolean eb_session_manager_pin_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+/**
+ * eb_session_manager_allow_host_async: session @id alone may reach @host as well, from now on and after every restart;
+ * EB_ERROR_INVALID, EB_ERROR_DENIED: what eb_host_check() refuses. For an operator at a terminal.
+ */
+void eb_session_manager_allow_host_async(EbSessionManager *self, const char *id, const char *host,
+                                         GAsyncReadyCallback callback, gpointer user_data);
+gboolean eb_session_manager_allow_host_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+/** eb_session_manager_deny_host: takes that back. EB_ERROR_NOT_FOUND "host.not-allowed" */
+gboolean eb_session_manager_deny_host(EbSessionManager *self, const char *id, const char *host, GError **error);
 void eb_session_manager_stop_session_async(EbSessionManager *self, const char *id, gboolean remove,
                                            GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data);
 gboolean eb_session_manager_stop_session_finish(EbSessionManager *self, GAsyncResult *result, GError **error);

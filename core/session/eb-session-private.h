@@ -13,6 +13,18 @@
 
 G_BEGIN_DECLS
 
+/** EB_SESSION_MAX_ALARMS: providers of which a session may tell an error. */
+#define EB_SESSION_MAX_ALARMS 32
+/** EbSessionAlarms: when people were last told of something that goes on, monotonic; 0 = never. */
+typedef struct {
+    gint64 died_us;
+    guint n_providers;
+    struct {
+        char *name;
+        gint64 told_us;
+    } providers[EB_SESSION_MAX_ALARMS];
+} EbSessionAlarms;
+
 struct _EbSession {
     GObject parent_instance;
     EbSessionParts *parts;
@@ -34,7 +46,8 @@ struct _EbSession {
     GPtrArray *permissions;   /* (element-type EbPermission): the client bounds them (64) */
     GCancellable *place_wait; /* (nullable): an answered question waits for a place for its turn */
     guint left_questions;     /* that people may answer though the service ends */
-    guint n_denied;
+    EbSessionAlarms alarms;
+    GPtrArray *once; /* (nullable) (element-type EbHostOnce): shared with the manager's desk */
     /* turns */
     GQueue prompts;        /* (element-type EbPrompt), at most EB_SESSION_MAX_PROMPTS and what was steered in vain */
     EbPrompt *prompt;      /* of the turn under way or waiting for a place */
@@ -113,6 +126,13 @@ void eb_session_detach_agent(EbSession *self);
 /** eb_session_listen_early: some agents tell their commands before the launch is done. */
 void eb_session_listen_early(EbSession *self, EbAcpClient *client);
 void eb_session_end_span(EbSession *self);
+
+/* eb-session-broker.c */
+/** eb_session_attach_broker: from when there is one: what is refused while the agent starts is told as well. */
+void eb_session_attach_broker(EbSession *self, EbGuest *guest);
+/** eb_session_tell_degraded: what this host lacks of the broker's own sandbox. */
+void eb_session_tell_degraded(EbSession *self);
+void eb_session_clear_alarms(EbSession *self);
 
 /* eb-session-questions.c */
 void eb_session_on_permission(EbAcpClient *client, EbAcpPermission *question, gpointer user_data);

@@ -129,6 +129,8 @@ on_progress(EbLaunchState state, EbGuest *guest, gpointer user_data)
     replace(&self->record->run, self->parts->run_id);
     if (state == EB_LAUNCH_GUEST)
         eb_session_post_guest(self, guest, "starting");
+    if (state == EB_LAUNCH_GUEST)
+        eb_session_attach_broker(self, guest);
     else if (state == EB_LAUNCH_EXEC)
         eb_session_post_guest(self, guest, "started");
     else if (state == EB_LAUNCH_OPEN)
@@ -164,6 +166,7 @@ on_launched(GObject *source, GAsyncResult *result, gpointer user_data)
     eb_session_set_state(self, EB_SESSION_EVENT_OPENED);
     if (self->guest->notice != NULL)
         eb_session_notice(self, self->guest->notice);
+    eb_session_tell_degraded(self);
     eb_session_post_ready(self, fresh);
     eb_session_next_turn(self);
 }
@@ -404,6 +407,8 @@ eb_session_finalize(GObject *object)
     g_free(self->currency);
     g_clear_pointer(&self->renderer, eb_renderer_free);
     g_ptr_array_unref(self->permissions);
+    g_clear_pointer(&self->once, g_ptr_array_unref);
+    eb_session_clear_alarms(self);
     g_string_free(self->said, TRUE);
     g_clear_error(&self->end_error);
     g_object_unref(self->cancellable);
@@ -423,6 +428,9 @@ eb_session_class_init(EbSessionClass *klass)
                                                 G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
     signals[SIGNAL_PROMPT_OUTCOME] = g_signal_new("prompt-outcome", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                                   G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+    g_signal_new("host-refused", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 3, G_TYPE_STRING,
+                 G_TYPE_UINT, G_TYPE_STRING);
+    g_signal_new("provider-failed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
     signals[SIGNAL_TURN_ENDED] = g_signal_new("turn-ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE,
                                               2, G_TYPE_STRING, G_TYPE_ERROR);
     signals[SIGNAL_ENDED] = g_signal_new("ended", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,

@@ -36,6 +36,8 @@ const char *eb_session_end_to_string(EbSessionEnd reason);
  *       agent is given it is written before it is sent.
  *   "prompt-outcome" (const char *message_id, int EbPromptOutcome): for people; exactly one final one for each prompt that
  *       was taken, but for those that the journal brings back after a shutdown.
+ *   "host-refused" (const char *host, guint port, const char *code): by its broker, once a host or so; not to be trusted.
+ *   "provider-failed" (const char *text): for operators: a provider refuses the key.
  *   "turn-ended" (const char *stop_reason, GError *error (nullable)): everything it said was given to the transport.
  *   "ended" (const char *reason, GError *error (nullable)): last of all; the guest is gone.
  */
@@ -127,6 +129,13 @@ typedef enum {
  * @sent_ms: as for eb_permissions_answer()
  */
 EbSessionAnswer eb_session_answer(EbSession *self, const char *author_id, const char *text, gint64 sent_ms);
+
+/* --- eb-session-broker.c: its broker --- */
+
+/** eb_session_set_once: @once: (element-type EbHostOnce): shared: what is allowed for a while */
+void eb_session_set_once(EbSession *self, GPtrArray *once);
+/** eb_session_apply_hosts: the hosts of its record, and those allowed once, are the broker's from now on. */
+void eb_session_apply_hosts(EbSession *self);
 
 /* --- the rest of its life --- */
 

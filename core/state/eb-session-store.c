@@ -13,6 +13,7 @@ eb_session_record_new(const char *id, const char *project, const char *agent)
     self->agent = g_strdup(agent);
     self->state = g_strdup("starting");
     self->guests = g_ptr_array_new_with_free_func(g_free);
+    self->hosts = eb_session_rules_list_new();
     self->started_ms = self->last_activity_ms = g_get_real_time() / 1000;
     return self;
 }
@@ -39,6 +40,8 @@ eb_session_record_copy(const EbSessionRecord *self)
     for (guint i = 0; i < self->guests->len; i++)
         g_ptr_array_add(copy->guests, g_strdup(self->guests->pdata[i]));
     copy->last_prompt = g_strdup(self->last_prompt);
+    for (guint i = 0; i < self->hosts->len; i++)
+        g_ptr_array_add(copy->hosts, eb_session_rule_copy(self->hosts->pdata[i]));
     return copy;
 }
 
@@ -60,6 +63,7 @@ eb_session_record_unref(EbSessionRecord *self)
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         g_free(fields[i]);
     g_ptr_array_unref(self->guests);
+    g_ptr_array_unref(self->hosts);
     g_free(self);
 }
 
@@ -177,6 +181,7 @@ static gpointer
 record_from_row(sqlite3_stmt *row)
 {
     EbSessionRecord *record = g_new0(EbSessionRecord, 1);
+    record->hosts = eb_session_rules_list_new();
     record->ref_count = 1;
     char **const fields[] = {&record->id,       &record->project,       &record->agent,     &record->model,
                              &record->provider, &record->agent_session, &record->transport, &record->thread,

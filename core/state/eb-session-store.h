@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/state/eb-store.h"
+#include "core/state/eb-session-rules.h"
 
 G_BEGIN_DECLS
 
@@ -35,6 +35,9 @@ typedef struct {
         *guests; /* (element-type utf8) (not nullable): ids of people the owner let in, at most EB_SESSION_MAX_GUESTS */
     gboolean pinned;   /* never given up for space */
     char *last_prompt; /* what its agent was told last; not kept on disk */
+    /* (element-type EbSessionRule) (not nullable): hosts allowed for it alone, at most EB_SESSION_RULES_MAX_HOSTS; kept in
+       rows of their own */
+    GPtrArray *hosts;
 } EbSessionRecord;
 
 /** eb_session_record_new: state "starting", both times now. */

@@ -252,6 +252,8 @@ console_show_json_question(EbChatQuestion *question, const char *id)
         json_array_add_object_element(options, option);
     }
     json_object_set_array_member(object, "options", options);
+    if (question->standing)
+        json_object_set_boolean_member(object, "standing", TRUE);
     return to_line(object);
 }
 

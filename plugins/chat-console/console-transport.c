@@ -371,13 +371,15 @@ ask_async(EbChatTransport *transport, EbChatQuestion *question, guint timeout_ms
     if (self->settings.json)
         write_text(self, STDOUT_FILENO, console_show_json_question(question, ask->id), NULL, NULL);
     if (self->settings.policy != CONSOLE_ASK) {
-        gboolean allow = self->settings.policy == CONSOLE_ALLOW;
+        gboolean allow = self->settings.policy == CONSOLE_ALLOW && !question->standing;
         answer_by_policy(self, ask, allow ? "allow" : "reject", allow ? "allowed (--permissions allow)" : "rejected");
         return;
     }
     if (!self->settings.json && !self->settings.interactive) {
         answer_by_policy(self, ask, "reject",
-                         "rejected: this is no terminal to ask on (--permissions allow answers yes)");
+                         question->standing
+                             ? "this is no terminal to ask on"
+                             : "rejected: this is no terminal to ask on (--permissions allow answers yes)");
         return;
     }
     if (timeout_ms > 0) {

@@ -250,10 +250,8 @@ cancelled(GCancellable *cancellable, gpointer user_data)
 }
 
 static gboolean
-may_answer(EbChatQuestion *question, const char *user_id)
+is_among(GPtrArray *answerers, const char *user_id)
 {
-    GPtrArray *answerers = question->answerers;
-
     return answerers == NULL || g_ptr_array_find_with_equal_func(answerers, user_id, g_str_equal, NULL);
 }
 
@@ -267,9 +265,9 @@ judge(Ask *ask, guint number, const char *user_id)
 
     if (number >= ask->question->choices->len)
         return DISCORD_PRESS_CLOSED;
-    if (!may_answer(ask->question, user_id))
-        return DISCORD_PRESS_REFUSED;
     choice = ask->question->choices->pdata[number];
+    if (!is_among(ask->question->answerers, user_id) || !is_among(choice->answerers, user_id))
+        return DISCORD_PRESS_REFUSED;
     outcome = discord_question_answer(choice, user_id);
     g_object_set_data_full(G_OBJECT(ask->task), "answered-by", g_strdup(user_id), g_free);
     id = g_strdup(choice->id);

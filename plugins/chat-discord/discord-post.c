@@ -64,7 +64,7 @@ char *
 discord_post_text(const EbChatPost *post, gboolean first)
 {
     g_autofree char *valid = g_utf8_make_valid(post->text != NULL ? post->text : "", -1);
-    gboolean notify = first && discord_is_snowflake(post->notify);
+    g_autoptr(GPtrArray) people = discord_list_people(post->notify, post->notify_also);
 
     if (post->kind == EB_CHAT_POST_NOTICE || post->kind == EB_CHAT_POST_ANSWER) {
         char *shown = discord_text_show_people(valid);
@@ -73,7 +73,7 @@ discord_post_text(const EbChatPost *post, gboolean first)
     }
     if (is_blank(valid))
         return NULL;
-    g_autofree char *mention = notify ? g_strdup_printf("<@%s> ", post->notify) : g_strdup("");
+    g_autofree char *mention = first ? discord_mention(people) : g_strdup("");
     const char *sign = g_str_has_prefix(valid, sign_of(post->kind)) ? "" : sign_of(post->kind);
     g_autofree char *whole = g_strconcat(sign, mention, valid, NULL);
     if (g_utf8_strlen(whole, -1) <= DISCORD_POST_MAX_TEXT)
@@ -81,15 +81,40 @@ discord_post_text(const EbChatPost *post, gboolean first)
     return cut(valid);
 }
 
+GPtrArray *
+discord_list_people(const char *first, GPtrArray *more)
+{
+    GPtrArray *people = g_ptr_array_new();
+
+    if (discord_is_snowflake(first))
+        g_ptr_array_add(people, (gpointer)first);
+    for (guint i = 0; more != NULL && i < more->len && people->len < DISCORD_POST_MAX_NOTIFY; i++) {
+        const char *id = more->pdata[i];
+        if (discord_is_snowflake(id) && !g_ptr_array_find_with_equal_func(people, id, g_str_equal, NULL))
+            g_ptr_array_add(people, (gpointer)id);
+    }
+    return people;
+}
+
+char *
+discord_mention(GPtrArray *people)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < people->len; i++)
+        g_string_append_printf(text, "<@%s> ", (const char *)people->pdata[i]);
+    return g_string_free(text, FALSE);
+}
+
 void
-discord_silence_mentions(JsonObject *body, const char *notify)
+discord_silence_mentions(JsonObject *body, GPtrArray *notify)
 {
     JsonObject *allowed = json_object_new();
     JsonArray *users = json_array_new();
 
     json_object_set_array_member(allowed, "parse", json_array_new());
-    if (notify != NULL)
-        json_array_add_string_element(users, notify);
+    for (guint i = 0; notify != NULL && i < notify->len; i++)
+        json_array_add_string_element(users, notify->pdata[i]);
     json_object_set_array_member(allowed, "users", users);
     json_object_set_boolean_member(allowed, "replied_user", FALSE);
     json_object_set_object_member(body, "allowed_mentions", allowed);
@@ -99,12 +124,12 @@ JsonObject *
 discord_post_body(const EbChatPost *post, const char *text, gboolean first)
 {
     JsonObject *body = json_object_new();
-    gboolean notify = first && discord_is_snowflake(post->notify);
+    g_autoptr(GPtrArray) people = discord_list_people(post->notify, post->notify_also);
 
     if (text != NULL)
         json_object_set_string_member(body, "content", text);
     json_object_set_int_member(body, "flags", FLAG_SUPPRESS_EMBEDS);
-    discord_silence_mentions(body, notify ? post->notify : NULL);
+    discord_silence_mentions(body, first ? people : NULL);
     if (first && discord_is_snowflake(post->reply_to)) {
         JsonObject *reference = json_object_new();
         json_object_set_string_member(reference, "message_id", post->reply_to);

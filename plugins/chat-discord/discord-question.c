@@ -2,6 +2,7 @@
 #include "discord-question.h"
 
 #include "discord-clean.h"
+#include "discord-post.h"
 #include "discord-text.h"
 
 #include <string.h>
@@ -232,15 +233,13 @@ append_details(GString *content, JsonObject *data, guint max)
 }
 
 static JsonObject *
-make_body(const char *text, JsonArray *rows)
+make_body(const char *text, JsonArray *rows, GPtrArray *notify)
 {
     g_autofree char *content = discord_clean_cut(text, MAX_CONTENT);
     JsonObject *body = json_object_new();
-    JsonObject *mentions = json_object_new();
 
-    json_object_set_array_member(mentions, "parse", json_array_new());
     json_object_set_string_member(body, "content", content);
-    json_object_set_object_member(body, "allowed_mentions", mentions);
+    discord_silence_mentions(body, notify);
     json_object_set_int_member(body, "flags", SUPPRESS_EMBEDS);
     json_object_set_array_member(body, "components", rows);
     return body;
@@ -249,18 +248,22 @@ make_body(const char *text, JsonArray *rows)
 JsonObject *
 discord_question_to_message(EbChatQuestion *question, const char *id)
 {
-    const char *hint = question->choices->len <= DISCORD_QUESTION_MAX_BUTTONS ? HINT : HINT_LIST;
+    const gboolean buttons = question->choices->len <= DISCORD_QUESTION_MAX_BUTTONS;
+    /* Nobody answers a standing one by a number, which may be meant for the agent. */
+    const char *hint = question->standing ? "" : buttons ? HINT : HINT_LIST;
     g_autofree char *text = safe_text(question->text, MAX_TEXT);
-    g_autofree char *list = make_list(question);
+    g_autofree char *list = question->standing && buttons ? g_strdup("") : make_list(question);
+    g_autoptr(GPtrArray) people = discord_list_people(NULL, question->notify);
+    g_autofree char *mention = discord_mention(people);
     g_autoptr(GString) content = g_string_new(NULL);
-    const guint fixed = units("❓ ") + units(text) + units(list) + units(hint);
+    const guint fixed = units("❓ ") + units(mention) + units(text) + units(list) + units(hint);
 
-    g_string_append_printf(content, "❓ %s", text);
+    g_string_append_printf(content, "❓ %s%s", mention, text);
     if (fixed < MAX_CONTENT)
         append_details(content, question->data, MAX_CONTENT - fixed);
     g_string_append(content, list);
     g_string_append(content, hint);
-    return make_body(content->str, make_rows(question, id));
+    return make_body(content->str, make_rows(question, id), people);
 }
 
 JsonObject *
@@ -269,7 +272,7 @@ discord_question_to_outcome(EbChatQuestion *question, const char *outcome)
     g_autofree char *text = safe_text(question->text, MAX_TEXT);
     g_autofree char *content = g_strdup_printf("❓ %s\n%s", text, outcome);
 
-    return make_body(content, json_array_new());
+    return make_body(content, json_array_new(), NULL);
 }
 
 char *

@@ -135,6 +135,30 @@ test_refused(void)
 }
 
 /* Two presses before anybody looks, of one person and of another. */
+/* One may answer, and still not by every choice. */
+static void
+test_choice_of_some(void)
+{
+    g_autoptr(Rig) rig = rig_new(0, TRUE);
+    g_autoptr(Asking) asking = ask(rig, question_new(rig->thread, "p-3", ALICE), LONG_MS);
+    EbChatChoice *allow = asking->question->choices->pdata[0];
+    g_autofree char *message = shown(rig, "p-3 ");
+    g_autofree char *by = NULL;
+    g_autofree char *choice = NULL;
+
+    g_ptr_array_add(asking->question->answerers, g_strdup(BOB));
+    allow->answerers = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(allow->answerers, g_strdup(BOB));
+    rig_press(rig, message, ALICE, "Allow once");
+    rig_wait(rig, "messages", "{\"ephemeral\":true,\"text\":\"You may not answer\"}", 1);
+    g_assert_cmpuint(asking->result.calls, ==, 0);
+    rig_press(rig, message, BOB, "Allow once");
+    choice = finish(rig, asking, &by, NULL);
+    g_assert_cmpstr(choice, ==, allow->id);
+    g_assert_cmpstr(by, ==, BOB);
+    check_manners(rig);
+}
+
 static void
 test_pressed_twice(void)
 {
@@ -460,6 +484,7 @@ main(int argc, char **argv)
     eb_test_init(&argc, &argv);
     g_test_add_func("/discord/ask/answered", test_answered);
     g_test_add_func("/discord/ask/refused", test_refused);
+    g_test_add_func("/discord/ask/choice-of-some", test_choice_of_some);
     g_test_add_func("/discord/ask/pressed-twice", test_pressed_twice);
     g_test_add_func("/discord/ask/timeout", test_timeout);
     g_test_add_func("/discord/ask/withdrawn", test_withdrawn);

@@ -46,7 +46,8 @@ check_body(JsonObject *body)
 
     g_assert_true(g_utf8_validate(content, -1, NULL));
     g_assert_cmpuint(utf16_units(content), <=, 2000);
-    g_assert_cmpuint(json_object_get_size(mentions), ==, 1);
+    g_assert_cmpuint(json_object_get_size(mentions), ==, 3);
+    g_assert_false(eb_json_get_bool(mentions, "replied_user", TRUE));
     g_assert_cmpuint(json_array_get_length(eb_json_get_array(mentions, "parse")), ==, 0);
     g_assert_cmpuint(json_array_get_length(rows), <=, 5);
     for (guint i = 0; i < json_array_get_length(rows); i++) {
@@ -236,6 +237,36 @@ test_input(void)
     g_assert_nonnull(strstr(eb_json_get_string(long_body, "content"), "x…\n```\n… 1 line not shown in full"));
 }
 
+/* A standing question is one line and its buttons: no number that could be meant for the agent; it notifies whom it names. */
+static void
+test_standing(void)
+{
+    EbChatQuestion *question = eb_chat_question_new("1", "The agent asked for a.test and was refused. <@9999999>");
+    g_autoptr(JsonObject) body = NULL;
+    JsonArray *users;
+
+    eb_chat_question_add_choice(question, "once", "Allow once", "allow_once");
+    eb_chat_question_add_choice(question, "leave", "Leave it refused", "reject_once");
+    question->standing = TRUE;
+    body = discord_question_to_message(question, "host-1-abc");
+    check_body(body);
+    g_assert_null(strchr(eb_json_get_string(body, "content"), '\n'));
+    g_assert_cmpuint(json_array_get_length(eb_json_get_array(eb_json_get_object(body, "allowed_mentions"), "users")),
+                     ==, 0);
+    json_object_unref(g_steal_pointer(&body));
+    question->notify = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(question->notify, g_strdup("100000000000000001"));
+    g_ptr_array_add(question->notify, g_strdup("everyone"));
+    body = discord_question_to_message(question, "host-2-abc");
+    check_body(body);
+    users = eb_json_get_array(eb_json_get_object(body, "allowed_mentions"), "users");
+    g_assert_cmpuint(json_array_get_length(users), ==, 1);
+    g_assert_cmpstr(eb_json_array_string(users, 0), ==, "100000000000000001");
+    g_assert_nonnull(strstr(eb_json_get_string(body, "content"), "<@100000000000000001> "));
+    g_assert_null(strstr(eb_json_get_string(body, "content"), "<@9999999>"));
+    eb_chat_question_unref(question);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -247,5 +278,6 @@ main(int argc, char **argv)
     g_test_add_func("/discord/question/diff", test_diff);
     g_test_add_func("/discord/question/long-diffs", test_long_diffs);
     g_test_add_func("/discord/question/input", test_input);
+    g_test_add_func("/discord/question/standing", test_standing);
     return g_test_run();
 }
