@@ -153,8 +153,7 @@ eb_session_tell_degraded(EbSession *self)
     if (lacking == NULL)
         return;
     g_autofree char *shown = eb_log_escape(lacking, -1, 200);
-    g_autofree char *text =
-        g_strdup_printf("NOT ENFORCED ON THIS HOST: E-80: the broker's own sandbox lacks %s", shown);
+    g_autofree char *text = g_strdup_printf("NOT ENFORCED ON THIS HOST: %s", shown);
     eb_session_notice(self, text);
 }
 
