@@ -130,7 +130,7 @@ print_connection(EbCli *cli, JsonObject *row)
         eb_cli_print(cli, "  (%" G_GINT64_FORMAT " rows are missing before this one)\n", lost);
 }
 
-/* EB_EXIT_FAILED when rows were changed or taken out: a script must not go by what it read then. */
+/* No success when rows were changed or taken out: a script must not go by what it read then. */
 static int
 print_chain(EbCli *cli, JsonObject *chain)
 {
