@@ -197,16 +197,27 @@ def write(path, results):
     loads = [row["load"] for rows in runs.rows.values() for row in rows.values()]
     with open("/proc/cpuinfo") as f:
         model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown processor")
-    lines = ["# Broker and relay", "",
-             f"{datetime.date.today()}, {os.cpu_count()} processors ({model}), Linux {platform.release()}, {rounds} rounds, "
-             f"load average {min(loads):.0f} to {max(loads):.0f} meanwhile. `bench/broker/run` makes this file; "
-             "`bench/broker/README.md` has the method.", "", *table(runs), "", "![CPU of broker and peers](broker.svg)", "",
+    head = (f"{datetime.date.today()}, {os.cpu_count()} processors ({model}), Linux {platform.release()}, {rounds} rounds, "
+            f"load average {min(loads):.0f} to {max(loads):.0f} meanwhile.")
+    lines = ["# Broker and relay", "", head, "`bench/broker/run` makes this file; `bench/broker/README.md` has the method.", "",
+             *table(runs), "", "![CPU of broker and peers](broker.svg)", "",
              "## All figures", "", "Medians of the rounds.", "", *all_figures(runs), ""]
     with open(f"{results}/broker.md", "w") as f:
         f.write("\n".join(lines))
     with open(f"{results}/broker.svg", "w") as f:
         f.write(plot(runs))
+    put_into(os.path.join(results, "../../docs/performance.md"), [head, "", *table(runs)])
     print("\n".join(table(runs)))
+
+
+def put_into(page, lines):
+    """Replaces what the page shows between its two marks."""
+    if not os.path.exists(page):
+        return
+    with open(page) as f:
+        before, _, after = f.read().partition("<!-- results -->\n")
+    with open(page, "w") as f:
+        f.write(before + "<!-- results -->\n" + "\n".join(lines) + "\n<!-- end -->" + after.partition("<!-- end -->")[2])
 
 
 if __name__ == "__main__":

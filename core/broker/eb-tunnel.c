@@ -9,6 +9,8 @@
 
 #include "core/base/eb-unix.h"
 
+/* After a pipe was refused, so many are not asked for. */
+#define REFUSED_FOR 1000
 /* Bytes one direction moves before the others have their turn. */
 #define TURN (1024 * 1024)
 
@@ -20,6 +22,7 @@ typedef struct {
 struct _EbPipePool {
     guint n_made;
     guint n_idle;
+    guint refused;                /* so many more times without asking again */
     Pipe *idle[EB_PIPE_POOL_MAX]; /* (owned) */
 };
 
@@ -85,13 +88,21 @@ pool_take(EbPipePool *self)
         return self->idle[--self->n_idle];
     if (self->n_made >= EB_PIPE_POOL_MAX)
         return NULL;
+    if (self->refused > 0) {
+        self->refused--;
+        return NULL;
+    }
     pipe = g_new0(Pipe, 1);
     if (pipe2(pipe->ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         g_free(pipe);
         return NULL;
     }
-    /* Refused when the account's pipes hold too many pages already; the default size works too. */
-    (void)fcntl(pipe->ends[1], F_SETPIPE_SZ, EB_PIPE_SIZE);
+    /* Refused when the account's pipes hold too many pages already; what is left then is so small that copying is less. */
+    if (fcntl(pipe->ends[1], F_SETPIPE_SZ, EB_PIPE_SIZE) < 0) {
+        self->refused = REFUSED_FOR;
+        pipe_free(pipe);
+        return NULL;
+    }
     self->n_made++;
     return pipe;
 }

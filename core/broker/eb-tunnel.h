@@ -7,7 +7,7 @@ G_BEGIN_DECLS
 
 /** EB_PIPE_POOL_MAX: pipes of all tunnels together; without one a tunnel copies. */
 #define EB_PIPE_POOL_MAX 32
-/** EB_PIPE_SIZE: bytes of one pipe, where the kernel grants it. */
+/** EB_PIPE_SIZE: bytes of one pipe; one that the kernel does not grant is not used. */
 #define EB_PIPE_SIZE (256 * 1024)
 
 /** EbPipePool: pipes for splice(2), lent while bytes are in flight alone: an idle tunnel holds none. */
