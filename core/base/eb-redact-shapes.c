@@ -5,6 +5,8 @@
 
 /* Lines of a longer secret (a PEM key) that are searched on their own. */
 #define MIN_LINE_BYTES 16
+/* Longer ones are not looked for in the shapes that make each byte several: there is room for their lines instead. */
+#define MAX_ESCAPED_BYTES 512
 
 /* A growing buffer of plain bytes that is wiped when it moves: GString would leave copies behind. */
 typedef struct {
@@ -172,6 +174,36 @@ add_reversed(EbShapes *shapes, const char *bytes, gsize length)
     wipe(out, length);
 }
 
+/* Each byte escaped, also where it need not be: what generators of code and obfuscators write. */
+static void
+add_escaped(EbShapes *shapes, const char *bytes, gsize length, const char *prefix, const char *digits)
+{
+    gsize size = strlen(prefix) + 2;
+    g_autofree char *out = g_malloc(length * size + 1);
+    for (gsize i = 0; i < length; i++) {
+        memcpy(out + i * size, prefix, size - 2);
+        out[i * size + size - 2] = digits[(guchar)bytes[i] >> 4];
+        out[i * size + size - 1] = digits[(guchar)bytes[i] & 15];
+    }
+    shapes_add(shapes, out, length * size);
+    wipe(out, length * size);
+}
+
+/* UTF-16 of ASCII in either byte order: a zero between each two characters. */
+static void
+add_utf16(EbShapes *shapes, const char *bytes, gsize length)
+{
+    g_autofree char *out = g_malloc0(length * 2);
+    gboolean ascii = TRUE;
+    for (gsize i = 0; i < length; i++) {
+        ascii = ascii && (guchar)bytes[i] < 0x80;
+        out[i * 2] = bytes[i];
+    }
+    if (ascii)
+        shapes_add(shapes, out, length * 2 - 1);
+    wipe(out, length * 2);
+}
+
 static void
 make_shapes(EbShapes *shapes, const char *bytes, gsize length)
 {
@@ -190,6 +222,14 @@ make_shapes(EbShapes *shapes, const char *bytes, gsize length)
         add_base64(shapes, bytes, length, shift);
     add_hex(shapes, bytes, length, lower);
     add_hex(shapes, bytes, length, upper);
+    if (length <= MAX_ESCAPED_BYTES) {
+        const char *const prefixes[] = {"\\u00", "\\x", "%"};
+        for (guint i = 0; i < G_N_ELEMENTS(prefixes); i++) {
+            add_escaped(shapes, bytes, length, prefixes[i], lower);
+            add_escaped(shapes, bytes, length, prefixes[i], upper);
+        }
+        add_utf16(shapes, bytes, length);
+    }
     add_lines(shapes, bytes, length);
 }
 

@@ -29,7 +29,10 @@ struct _EbRedactSet {
     guint configured; /* of the process, already here */
     guint32 seed;
     GPtrArray *entries; /* (element-type Entry), at most EB_REDACT_MAX_SECRETS */
-    GArray *grams;      /* (element-type Gram), by hash */
+    EbSecret *watched;  /* (owned) (nullable) */
+    void (*seen)(gpointer user_data);
+    gpointer seen_data;
+    GArray *grams; /* (element-type Gram), by hash */
     guint8 gram_bits[(1 << GRAM_BITS) / 8];
     guint8 prefix_bits[GRAM - 1][(1 << PREFIX_BITS) / 8]; /* of the first 1, 2 and 3 bytes */
 };
@@ -85,6 +88,7 @@ eb_redact_set_unref(EbRedactSet *self)
         return;
     g_ptr_array_unref(self->entries);
     g_array_unref(self->grams);
+    eb_secret_unref(self->watched);
     g_free(self);
 }
 
@@ -219,10 +223,10 @@ typedef struct {
 
 /* What was found at a place. */
 typedef struct {
-    gsize length;      /* of a whole secret in the text, 0 = none */
-    const char *label; /* of that, or of the begin of one */
-    gsize begun;       /* bytes of the pattern that are there when the text ends within it, 0 = it does not */
-    gboolean half;     /* that is at least half of it */
+    gsize length;     /* of a whole secret in the text, 0 = none */
+    EbSecret *secret; /* (unowned): that, or the begun one */
+    gsize begun;      /* bytes of the pattern that are there when the text ends within it, 0 = it does not */
+    gboolean half;    /* that is at least half of it */
 } Found;
 
 /* Bytes of the text that @pattern takes at its begin; 0: another text. @begun: bytes of the pattern before the text's end */
@@ -277,13 +281,13 @@ look_at(Search *self, gsize at, guint32 hash, Found *found)
         gsize size = match(view->bytes + pattern->offset, pattern->length, self->text + at, self->length - at, &begun);
         if (size > found->length) {
             found->length = size;
-            found->label = eb_secret_get_label(entry->secret);
+            found->secret = entry->secret;
         }
         if (begun > found->begun) {
             found->begun = begun;
             found->half = begun >= EB_REDACT_MIN_BYTES && begun * 2 >= pattern->length;
             if (found->length == 0)
-                found->label = eb_secret_get_label(entry->secret);
+                found->secret = entry->secret;
         }
     }
 }
@@ -325,6 +329,7 @@ scan(EbRedactSet *set, const char *text, gsize length, gboolean hold, GString *o
     take_configured(set);
     Search search = {.set = set, .text = text, .length = length};
     gsize plain = 0; /* begin of what is not yet written */
+    gboolean seen = FALSE;
     gsize at = 0;
     while (at < length && set->entries->len > 0) {
         Found found;
@@ -335,7 +340,8 @@ scan(EbRedactSet *set, const char *text, gsize length, gboolean hold, GString *o
         gsize size = found.begun > 0 && found.half ? length - at : found.length;
         if (size > 0) {
             g_string_append_len(out, text + plain, (gssize)(at - plain));
-            append_label(out, found.label);
+            append_label(out, eb_secret_get_label(found.secret));
+            seen = seen || (set->watched != NULL && found.secret == set->watched);
             plain = at + size;
         }
         at += MAX(size, 1);
@@ -347,7 +353,44 @@ scan(EbRedactSet *set, const char *text, gsize length, gboolean hold, GString *o
     for (guint i = 0; i < set->entries->len; i++)
         if (search.views[i].secret != NULL)
             eb_secret_view_clear(&search.views[i]);
+    if (seen && set->seen != NULL)
+        set->seen(set->seen_data);
     return length - end;
+}
+
+gboolean
+eb_redact_set_watch(EbRedactSet *self, EbSecret *secret, void (*seen)(gpointer user_data), gpointer user_data)
+{
+    g_return_val_if_fail(self != NULL && secret != NULL, FALSE);
+    if (!eb_redact_set_add(self, secret))
+        return FALSE;
+    for (guint i = 0; i < self->entries->len; i++) {
+        const Entry *entry = self->entries->pdata[i];
+        if (!eb_secret_equal(entry->secret, secret))
+            continue;
+        g_clear_pointer(&self->watched, eb_secret_unref);
+        self->watched = eb_secret_ref(entry->secret);
+    }
+    self->seen = seen;
+    self->seen_data = user_data;
+    return TRUE;
+}
+
+gboolean
+eb_redact_set_find(EbRedactSet *self, const char *bytes, gsize length)
+{
+    g_return_val_if_fail(self != NULL, FALSE);
+    Search search = {.set = self, .text = bytes, .length = length};
+    gboolean any = FALSE;
+    for (gsize at = 0; at < length && !any; at++) {
+        Found found;
+        find_at(&search, at, &found);
+        any = found.length > 0;
+    }
+    for (guint i = 0; i < self->entries->len; i++)
+        if (search.views[i].secret != NULL)
+            eb_secret_view_clear(&search.views[i]);
+    return any;
 }
 
 char *

@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 
 /**
  * EbRedactSet: the secrets to mask, each in the shapes an agent would show it by accident: as it is, backwards, line by
- * line when it has several, base64 (both alphabets, any alignment), hex, percent-encoded and JSON-escaped; also when a
+ * line when it has several, base64 (both alphabets, any alignment), hex, percent-encoded, JSON-escaped and UTF-16; also when a
  * program broke it over lines, with or without an indent. Damage control: an agent that wants to can find another
  * shape; what protects a key is that no guest has it.
  */
@@ -31,6 +31,13 @@ gboolean eb_redact_set_add(EbRedactSet *self, EbSecret *secret);
 char *eb_redact_set_mask(EbRedactSet *self, const char *text, gssize length);
 /** eb_redact_set_mask_bytes: (transfer full): the same of what may be anything; @bytes itself when there is none in it. */
 GBytes *eb_redact_set_mask_bytes(EbRedactSet *self, GBytes *bytes);
+/**
+ * eb_redact_set_watch: as eb_redact_set_add(), and @seen is called whenever the secret was masked, in whatever shape; one a set.
+ * Not for copies of it. @seen: (nullable): NULL ends that
+ */
+gboolean eb_redact_set_watch(EbRedactSet *self, EbSecret *secret, void (*seen)(gpointer user_data), gpointer user_data);
+/** eb_redact_set_find: is a secret in @bytes, whole and in any of its shapes? */
+gboolean eb_redact_set_find(EbRedactSet *self, const char *bytes, gsize length);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbRedactSet, eb_redact_set_unref)
 
 /**

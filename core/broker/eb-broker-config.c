@@ -30,6 +30,7 @@ eb_broker_config_unref(EbBrokerConfig *self)
     g_free(self->session);
     g_clear_pointer(&self->policy, eb_policy_unref);
     g_ptr_array_unref(self->providers);
+    eb_redact_set_unref(self->canary);
     g_free(self);
 }
 
@@ -110,6 +111,7 @@ struct _EbBrokerStage {
     guint16 ports[EB_POLICY_MAX_PORTS];
     GPtrArray *allow;     /* (element-type utf8) */
     GPtrArray *providers; /* (element-type EbProvider) */
+    EbRedactSet *canary;  /* (owned) (nullable) */
 };
 
 EbBrokerStage *
@@ -128,6 +130,7 @@ stage_reset(EbBrokerStage *self)
     self->open = FALSE;
     self->n_ports = 0;
     g_clear_pointer(&self->session, g_free);
+    g_clear_pointer(&self->canary, eb_redact_set_unref);
     g_ptr_array_set_size(self->allow, 0);
     g_ptr_array_set_size(self->providers, 0);
 }
@@ -151,6 +154,22 @@ refuse(GError **error, const char *what)
 }
 
 static gboolean
+stage_canary(EbBrokerStage *self, const EbBrokerMsg *msg, GError **error)
+{
+    gsize length = 0;
+    const guint8 *bytes = eb_broker_msg_bytes(msg, EB_BROKER_TAG_CANARY, &length);
+
+    if (bytes == NULL)
+        return TRUE;
+    /* What is taken over is wiped in the message, which is wiped as a whole afterwards in any case. */
+    g_autoptr(EbSecret) secret = eb_secret_new_take("canary", (char *)bytes, length, error);
+    if (secret == NULL)
+        return FALSE;
+    self->canary = eb_redact_set_new();
+    return eb_redact_set_add(self->canary, secret) || refuse(error, "the canary is too short");
+}
+
+static gboolean
 stage_begin(EbBrokerStage *self, const EbBrokerMsg *msg, GError **error)
 {
     gsize length;
@@ -165,6 +184,8 @@ stage_begin(EbBrokerStage *self, const EbBrokerMsg *msg, GError **error)
     self->session = eb_broker_msg_string(msg, EB_BROKER_TAG_SESSION);
     if (self->session == NULL)
         return refuse(error, "no session is named");
+    if (!stage_canary(self, msg, error))
+        return FALSE;
     if (length % 2 != 0 || length / 2 > EB_POLICY_MAX_PORTS)
         return refuse(error, "too many ports");
     for (gsize i = 0; i + 1 < length; i += 2)
@@ -271,6 +292,7 @@ stage_commit(EbBrokerStage *self, GError **error)
     config->reserve = MIN(self->reserve, EB_BROKER_MAX_TOKENS);
     config->overshoot = MIN(self->overshoot, EB_BROKER_MAX_TOKENS);
     config->policy = g_steal_pointer(&policy);
+    config->canary = g_steal_pointer(&self->canary);
     config->providers = g_steal_pointer(&self->providers);
     self->providers = g_ptr_array_new_with_free_func(provider_free);
     stage_reset(self);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/base/eb-redactor.h"
 #include "core/broker/eb-broker-policy.h"
 #include "core/broker/eb-broker-proto.h"
 
@@ -41,6 +42,7 @@ typedef struct {
     guint64 overshoot;    /* tokens beyond the last grant before an answer is cut off */
     EbPolicy *policy;     /* (owned) */
     GPtrArray *providers; /* (element-type EbProvider) (owned) */
+    EbRedactSet *canary;  /* (owned) (nullable) */
 } EbBrokerConfig;
 
 EbBrokerConfig *eb_broker_config_ref(EbBrokerConfig *self);

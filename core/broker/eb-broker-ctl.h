@@ -28,6 +28,7 @@ typedef struct {
     guint64 reserve, overshoot; /* tokens: with budget; see EbBudgetConfig */
     guint16 relay_port;         /* the broker's own address as the guest sees it: 127.0.0.1:relay_port */
     GPtrArray *providers;       /* (element-type EbBrokerProvider) (owned) */
+    EbSecret *canary;           /* (owned) (nullable): looked for in what the guest sends */
 } EbBrokerRules;
 EbBrokerRules *eb_broker_rules_new(const char *session);
 void eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *kind, const char *base_url,
@@ -52,6 +53,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
  *       second; FALSE after too many deaths in a minute: connections are refused from then on.
  *   "budget" (guint type, JsonObject *told): EB_BROKER_MSG_ASK (answer with eb_broker_ctl_grant()), _MORE (likewise) or
  *       _USED: id, provider, model, tokens_in, tokens_out, tokens_cached, tokens_written, flag.
+ *   "canary" (const char *where): the canary of the rules was seen in what the guest sent.
  *   "degraded" (const char *what): the broker runs, but this host lacks a part of its sandbox.
  */
 #define EB_TYPE_BROKER_CTL (eb_broker_ctl_get_type())

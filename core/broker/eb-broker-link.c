@@ -264,6 +264,16 @@ eb_broker_link_send_used(EbBrokerLink *self, guint64 id, const char *provider, c
 }
 
 void
+eb_broker_link_send_canary(EbBrokerLink *self, const char *where)
+{
+    EbBrokerWriter writer;
+
+    eb_broker_writer_begin(&writer, send_buffer, sizeof send_buffer, EB_BROKER_MSG_CANARY_SEEN);
+    eb_broker_writer_string(&writer, EB_BROKER_TAG_TEXT, where);
+    link_send(self, &writer);
+}
+
+void
 eb_broker_link_send_ready(EbBrokerLink *self, const char *lacking)
 {
     EbBrokerWriter writer;

@@ -24,6 +24,8 @@ void eb_broker_link_send_ask(EbBrokerLink *self, guint64 id, const char *provide
                              guint64 tokens_out, gboolean whole);
 void eb_broker_link_send_more(EbBrokerLink *self, guint64 id, guint64 tokens);
 void eb_broker_link_send_used(EbBrokerLink *self, guint64 id, const char *provider, const EbUsage *usage);
+/** eb_broker_link_send_canary: @where: static */
+void eb_broker_link_send_canary(EbBrokerLink *self, const char *where);
 void eb_broker_link_send_ready(EbBrokerLink *self, const char *lacking);
 
 /**

@@ -52,6 +52,8 @@ typedef enum {
     EB_BROKER_MSG_ASK = 84, /* SERIAL, NAME, MODEL, TOKENS_IN, TOKENS_OUT, FLAGS: 1 = all or nothing */
     EB_BROKER_MSG_MORE,     /* SERIAL, TOKENS_OUT */
     EB_BROKER_MSG_USED,     /* SERIAL, NAME, MODEL, TOKENS_IN, _OUT, _CACHED, _WRITTEN, FLAGS: 1 = estimated */
+
+    EB_BROKER_MSG_CANARY_SEEN = 92, /* TEXT: where */
 } EbBrokerMsgType;
 
 typedef enum {
@@ -85,6 +87,8 @@ typedef enum {
     EB_BROKER_TAG_RESERVE,
     EB_BROKER_TAG_OVERSHOOT,
     EB_BROKER_TAG_NUMBER,
+
+    EB_BROKER_TAG_CANARY = 70, /* of BEGIN */
 } EbBrokerTag;
 
 #define EB_BROKER_FLAG_PROXY (1u << 0)

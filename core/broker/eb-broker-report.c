@@ -102,6 +102,15 @@ emit_provider_error(GObject *ctl, const EbBrokerMsg *msg)
                               (guint)MIN(eb_broker_msg_number(msg, EB_BROKER_TAG_STATUS, 0), 999u), text);
 }
 
+static void
+emit_canary(GObject *ctl, const EbBrokerMsg *msg)
+{
+    g_autofree char *where = eb_broker_msg_string(msg, EB_BROKER_TAG_TEXT);
+
+    if (where != NULL)
+        g_signal_emit_by_name(ctl, "canary", where);
+}
+
 void
 eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session)
 {
@@ -114,6 +123,9 @@ eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session)
         break;
     case EB_BROKER_MSG_PROVIDER_ERROR:
         emit_provider_error(ctl, msg);
+        break;
+    case EB_BROKER_MSG_CANARY_SEEN:
+        emit_canary(ctl, msg);
         break;
     case EB_BROKER_MSG_ASK:
     case EB_BROKER_MSG_MORE:

@@ -11,7 +11,6 @@ G_BEGIN_DECLS
 JsonObject *eb_broker_report_audit(const EbBrokerMsg *msg, const char *session);
 /** eb_broker_report_target: (transfer full) (nullable): the host of a DENIED; @port: (out): 0 for a provider. */
 char *eb_broker_report_target(const EbBrokerMsg *msg, guint *port);
-
 /** eb_broker_report_emit: what a broker reports and nothing of its own life depends on, as a signal of @ctl. */
 void eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session);
 /** eb_broker_report_send_grant: to the broker behind @fd; what it does not take is not sent. */

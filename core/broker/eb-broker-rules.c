@@ -51,6 +51,7 @@ eb_broker_rules_copy(const EbBrokerRules *self)
     copy->allow_internal = self->allow_internal;
     copy->ca_pem = self->ca_pem != NULL ? g_bytes_ref(self->ca_pem) : NULL;
     copy->relay_port = self->relay_port;
+    copy->canary = self->canary != NULL ? eb_secret_ref(self->canary) : NULL;
     copy->budget = self->budget;
     copy->reserve = self->reserve;
     copy->overshoot = self->overshoot;
@@ -73,5 +74,6 @@ eb_broker_rules_free(EbBrokerRules *self)
     g_free(self->ports);
     g_clear_pointer(&self->ca_pem, g_bytes_unref);
     g_ptr_array_unref(self->providers);
+    eb_secret_unref(self->canary);
     g_free(self);
 }

@@ -77,6 +77,11 @@ write_begin(EbBrokerSender *self, EbBrokerWriter *writer)
     eb_broker_writer_number(writer, EB_BROKER_TAG_OVERSHOOT, rules->overshoot);
     eb_broker_writer_number(writer, EB_BROKER_TAG_RELAY_PORT, rules->relay_port);
     eb_broker_writer_bytes(writer, EB_BROKER_TAG_PORTS, ports->data, ports->len);
+    if (rules->canary != NULL) {
+        g_auto(EbSecretView) view = eb_secret_view(rules->canary);
+
+        eb_broker_writer_bytes(writer, EB_BROKER_TAG_CANARY, view.bytes, view.length);
+    }
 }
 
 static void

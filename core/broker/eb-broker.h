@@ -88,6 +88,7 @@ typedef struct {
     GHashTable *hosts;  /* (element-type utf8 EbHostCount) */
     GHashTable *meters; /* (guint64 id -> EbMeter), not owned: one a request under way */
     guint64 last_meter;
+    gboolean canary_seen;             /* the service was told */
     GHashTable *denied;               /* hosts the service was told of */
     const EbAnswerObserver *observer; /* (unowned) (nullable): sees the answers of providers pass */
     char *scratch;                    /* EB_BROKER_SCRATCH bytes; valid within one event */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/broker/eb-canary.h"
 #include "core/broker/eb-exchange.h"
 #include "core/broker/eb-front-conn.h"
 #include "core/broker/eb-meter.h"
@@ -50,6 +51,7 @@ struct _EbFrontConn {
     EbMeter *meter;       /* (owned) (nullable): of the running request */
     EbRoute asked;        /* of a request that waits for its grant */
     EbAudit audit;
+    EbCanaryTail *canary; /* (owned) (nullable) */
 };
 
 /** eb_front_conn_destroy: ends it; the memory goes with the last hold. */

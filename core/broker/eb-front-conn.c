@@ -29,8 +29,10 @@ conn_drop_held(EbFrontConn *self)
 void
 eb_front_conn_release(EbFrontConn *self)
 {
-    if (self->dead && self->holds == 0)
+    if (self->dead && self->holds == 0) {
+        g_free(self->canary);
         g_free(self);
+    }
 }
 
 static void
@@ -244,6 +246,7 @@ eb_front_conn_receive(EbFrontConn *self, gsize most)
     }
     if ((gsize)got < most && !self->peer_ended)
         self->readable = FALSE;
+    eb_canary_look(self->broker, &self->canary, self->broker->scratch, (gsize)got, "a request");
     if (self->in == NULL)
         self->in = g_byte_array_sized_new((guint)got);
     g_byte_array_append(self->in, (const guint8 *)self->broker->scratch, (guint)got);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/eb-unix.h"
+#include "core/broker/eb-canary.h"
 
 /* After a pipe was refused, so many are not asked for. */
 #define REFUSED_FOR 1000
@@ -53,6 +54,7 @@ struct _Tunnel {
     Direction down;
     gint64 active_at;
     EbAudit audit;
+    EbCanaryTail *canary; /* (owned) (nullable) */
 };
 
 /* --- pipes --- */
@@ -239,6 +241,8 @@ copy_some(Tunnel *self, Direction *direction)
     if (got < EB_BROKER_SCRATCH && !direction->ending)
         direction->readable = FALSE;
     direction->bulk = got >= 32 * 1024;
+    if (direction == &self->up && direction->bytes < EB_CANARY_TUNNEL_BYTES)
+        eb_canary_look(self->broker, &self->canary, buffer, (gsize)got, "a tunnel");
     sent = send(direction->to->fd, buffer, (gsize)got, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
         return STEP_BROKEN;
@@ -305,6 +309,7 @@ tunnel_end(Tunnel *self)
     eb_poller_close(broker->poller, &self->upstream);
     eb_broker_tick_remove(broker, &self->ticked);
     eb_audit_end(broker, &self->audit);
+    g_free(self->canary);
     g_free(self);
     broker->n_connections--;
     eb_broker_resume_accept(broker);

@@ -52,6 +52,11 @@ static const EbConfigKey keys[] = {
     {"session", "tmp", EB_KIND_SIZE, "512MiB", 1 * MIB, 1024 * GIB, .doc = "/tmp of a guest (memory)"},
     {"session", "containers", EB_KIND_BOOL, "false",
      .doc = "rootless containers inside a guest (podman); leaves its set-uid programs newuidmap and newgidmap working"},
+    {"session", "canary", EB_KIND_BOOL, "false",
+     .doc =
+         "plants a key of no use in each guest, and raises an alarm when it shows up in what the guest sends or says"},
+    {"session", "canary_action", EB_KIND_TEXT, "\"tell\"", .choices = "tell|end",
+     .doc = "what a planted key that shows up does: people are told, or the session is ended as well"},
     {"session", "idle", EB_KIND_DURATION, "30min", 10 * SECOND, 7 * 24 * HOUR,
      .doc = "without a turn for this long a guest is put away"},
     {"session", "startup", EB_KIND_DURATION, "60s", 5 * SECOND, HOUR,

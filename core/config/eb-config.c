@@ -240,6 +240,9 @@ fill_session(EbConfig *self)
     session->pids = get_number(self, "session", "pids");
     session->inotify = get_number(self, "session", "inotify");
     eb_config_section_get_bool(table_of(self, "session"), "containers", FALSE, &session->containers, NULL);
+    eb_config_section_get_bool(table_of(self, "session"), "canary", FALSE, &session->canary, NULL);
+    g_autofree char *action = get_text(self, "session", "canary_action");
+    session->canary_ends = g_strcmp0(action, "end") == 0;
     session->idle_ms = get_amount(self, "session", "idle");
     session->startup_ms = get_amount(self, "session", "startup");
     session->question_ms = get_amount(self, "session", "question");

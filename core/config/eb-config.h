@@ -24,8 +24,10 @@ typedef struct {
     guint64 memory, disk, tmp; /* bytes */
     guint cpus, pids, inotify;
     guint64 idle_ms, startup_ms, question_ms, abort_ms, grace_ms;
-    gboolean containers; /* rootless containers inside the guest */
-    guint pool_size;     /* [session] pool: warm guests, 0 = none */
+    gboolean canary;      /* a planted key in each guest */
+    gboolean canary_ends; /* the session ends when it shows up */
+    gboolean containers;  /* rootless containers inside the guest */
+    guint pool_size;      /* [session] pool: warm guests, 0 = none */
     guint max_live, max_turns, max_queue;
     guint64 max_queue_wait_ms;
     char *egress_mode; /* proxy | none */

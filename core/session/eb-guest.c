@@ -51,6 +51,7 @@ eb_guest_unref(EbGuest *self)
     g_clear_pointer(&self->dirs, eb_session_dirs_free);
     g_clear_pointer(&self->profile, eb_agent_profile_unref);
     eb_secret_unref(self->nonce);
+    eb_secret_unref(self->canary);
     eb_redact_set_unref(self->secrets);
     eb_undo_free(self->undo);
     g_free(self->id);

@@ -26,6 +26,7 @@ typedef struct {
     EbExec *exec;
     EbAcpClient *client;
     EbSecret *nonce;
+    EbSecret *canary;     /* (nullable): a key that nobody has a use for */
     EbRedactSet *secrets; /* everything to mask in this session */
     char *agent_session;
     char *agent_name, *agent_version;    /* (nullable): as the agent says */

@@ -8,6 +8,7 @@
 #include "core/session/eb-host-rules.h"
 #include "core/session/eb-launch-plan.h"
 #include "core/session/eb-project-name.h"
+#include "core/session/eb-session-canary.h"
 
 #define BROKER_DEADLINE_MS 15000
 #define GUEST_DEADLINE_MS 60000
@@ -315,6 +316,7 @@ do_exec(EbLaunchOp *op)
     GError *error = NULL;
     EbSessionParts *parts = op->guest->parts;
     EbSessionEnv env = eb_launch_plan_env(op->plan, parts->config, op->guest->nonce);
+    env.canary = op->guest->canary;
     op->block = eb_session_env_bytes(&env, &error);
     g_autoptr(EbExecSpec) spec = op->block != NULL ? eb_launch_plan_exec(op->plan, parts->config, &error) : NULL;
     if (spec == NULL) {
@@ -374,6 +376,11 @@ do_broker(EbLaunchOp *op)
     guest->rules = eb_launch_plan_rules(op->plan, guest->parts->config, guest->id, op->key, guest->nonce);
     g_autoptr(GPtrArray) none = eb_host_once_list_new();
     eb_host_rules_set(guest->rules, eb_config_get_session(guest->parts->config), op->record->hosts, none);
+    if (eb_config_get_session(guest->parts->config)->canary) {
+        guest->canary = eb_canary_new(op->plan->provider != NULL ? op->plan->provider->kind : NULL);
+        guest->rules->canary = eb_secret_ref(guest->canary);
+        eb_redact_set_add(guest->secrets, guest->canary);
+    }
     guest->parts->broker->start_async(guest->parts->paths, guest->dirs->run, guest->rules, BROKER_DEADLINE_MS,
                                       cancellable_of(op), on_broker, op);
 }

@@ -2,6 +2,7 @@
 /* What a session's agent does and asks, and what goes wrong with it. */
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-guest-rules.h"
+#include "core/session/eb-session-canary.h"
 #include "core/session/eb-session-private.h"
 
 #include <string.h>
@@ -123,12 +124,14 @@ eb_session_attach_agent(EbSession *self)
     g_signal_connect_object(guest->client, "update", G_CALLBACK(on_update), self, 0);
     g_signal_connect_object(guest->client, "permission", G_CALLBACK(eb_session_on_permission), self, 0);
     eb_session_apply_hosts(self);
+    eb_session_canary_watch(self);
     eb_exec_wait_async(guest->exec, self->cancellable, on_agent_gone, g_object_ref(self));
 }
 
 void
 eb_session_detach_agent(EbSession *self)
 {
+    eb_session_canary_unwatch(self);
     if (self->watch != NULL)
         eb_activity_watch_stop(self->watch);
     eb_session_close_permissions(self);

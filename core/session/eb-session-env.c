@@ -49,6 +49,10 @@ put_base(const EbSessionEnv *self, GHashTable *env)
     /* Agents reach servers of their own on loopback; without these they would go through the proxy. */
     put(env, "NO_PROXY", "127.0.0.1,localhost,::1");
     put(env, "no_proxy", "127.0.0.1,localhost,::1");
+    if (self->canary != NULL) {
+        g_auto(EbSecretView) view = eb_secret_view(self->canary);
+        put(env, EB_CANARY_VARIABLE, view.bytes);
+    }
     if (!self->proxy)
         return;
     g_autofree char *relay = g_strdup_printf("http://127.0.0.1:%u", self->relay_port);

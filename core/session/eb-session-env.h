@@ -16,9 +16,13 @@ typedef struct {
     const char *dialect;  /* (nullable): how the agent speaks to it */
     const char *model;    /* (nullable) */
     EbSecret *nonce;      /* (nullable): what the guest presents in place of the key */
+    EbSecret *canary;     /* (nullable): laid where an agent that looks for keys finds it */
     gboolean proxy;       /* the broker lets chosen hosts through: set the proxy variables */
     guint16 relay_port;
 } EbSessionEnv;
+
+/** EB_CANARY_VARIABLE: where the key that nobody has a use for lies in the guest. */
+#define EB_CANARY_VARIABLE "PRODUCTION_API_KEY"
 
 /** EB_GUEST_HOME, EB_GUEST_WORKSPACE: as the agent sees them; the same in every guest, since agents keep them in their history. */
 #define EB_GUEST_HOME "/state/home"

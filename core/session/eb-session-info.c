@@ -191,6 +191,8 @@ eb_session_status(EbSession *self)
     json_object_set_boolean_member(status, "steer",
                                    self->guest != NULL && eb_acp_client_get_info(self->guest->client)->steer);
     eb_session_add_budget(self, status);
+    if (self->canary_seen != NULL)
+        set_text(self, status, "canary", self->canary_seen);
     add_agent(self, status);
     add_usage(self, status);
     return status;

@@ -68,6 +68,7 @@ struct _EbSession {
     char *currency;
     /* people */
     const EbChatPolicy *policy; /* (nullable): of the transport; NULL = it has none and anyone may answer */
+    char *canary_seen;          /* (nullable): where the planted key showed up */
     /* ending */
     gboolean ending;
     gboolean ending_guest;

@@ -403,6 +403,7 @@ eb_session_finalize(GObject *object)
     g_ptr_array_unref(self->steered);
     g_clear_object(&self->place_wait);
     g_clear_object(&self->prepare);
+    g_free(self->canary_seen);
     g_free(self->compact);
     g_free(self->currency);
     g_clear_pointer(&self->renderer, eb_renderer_free);

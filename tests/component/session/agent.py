@@ -272,6 +272,9 @@ def turn(session, text):
         nonce = env["OPENAI_API_KEY"]
         say(session, "it is " + nonce[:10])
         say(session, nonce[10:] + " indeed")
+    elif verb == "leak":  # a planted key, in two pieces
+        say(session, "found " + env[rest][:20])
+        say(session, env[rest][20:] + " there")
     elif verb == "env":
         say(session, " ".join(sorted(env)))
     elif verb == "history":

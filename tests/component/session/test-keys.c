@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A key that is replaced reaches the brokers of sessions that run, and is masked before it does. */
+#include "core/session/eb-session-canary.h"
 #include "eb-session-fixture.h"
 
 #include <string.h>
@@ -59,11 +60,70 @@ test_unreadable(void)
     g_assert_cmpstr(self->stop_reason, ==, "end_turn");
 }
 
+/* Told once, in the thread and in the status, when the agent says it; and ended when that is configured. */
+static void
+check_canary(gboolean ends)
+{
+    g_autoptr(EbSessionFixture) self =
+        eb_session_fixture_new(NULL, ends ? "canary = true\ncanary_action = \"end\"" : "canary = true", STRUCTURED);
+    eb_session_fixture_open(self);
+    eb_session_fixture_turn(self, NULL, "say hello", NULL);
+    eb_session_fixture_turn(self, NULL, "leak PRODUCTION_API_KEY", NULL);
+    eb_test_drain();
+    g_autofree char *text = eb_fake_chat_said(self->chat, EB_CHAT_POST_TEXT);
+    g_assert_nonnull(strstr(text, "[canary]"));
+    g_assert_null(strstr(text, "sk-proj-"));
+    if (ends) {
+        eb_session_fixture_wait_ended(self, 1);
+        eb_test_assert_error(self->end_error, EB_ERROR_DENIED, "session.canary", "planted key");
+        g_assert_cmpstr(self->end_reason, ==, "stopped");
+        return;
+    }
+    g_autofree char *notices = eb_fake_chat_said(self->chat, EB_CHAT_POST_NOTICE);
+    const char *first = strstr(notices, "the planted key showed up in what it said");
+    g_assert_nonnull(first);
+    eb_session_fixture_turn(self, NULL, "leak PRODUCTION_API_KEY", NULL);
+    eb_test_drain();
+    g_autofree char *later = eb_fake_chat_said(self->chat, EB_CHAT_POST_NOTICE);
+    g_assert_cmpstr(later, ==, notices); /* once */
+    g_autoptr(JsonObject) status = eb_session_status(eb_session_fixture_live(self, NULL));
+    g_assert_cmpstr(eb_json_get_string(status, "canary"), ==, "what it said");
+}
+
+static void
+test_canary_tell(void)
+{
+    check_canary(FALSE);
+}
+
+static void
+test_canary_end(void)
+{
+    check_canary(TRUE);
+}
+
+static void
+test_canary_shapes(void)
+{
+    static const char *const kinds[][2] = {
+        {"anthropic", "sk-ant-api03-"}, {"openai", "sk-proj-"}, {"gemini", "AIzaSy"}, {NULL, "sk-proj-"}};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(EbSecret) first = eb_canary_new(kinds[i][0]);
+        g_autoptr(EbSecret) second = eb_canary_new(kinds[i][0]);
+        g_auto(EbSecretView) view = eb_secret_view(first);
+        g_assert_true(g_str_has_prefix(view.bytes, kinds[i][1]));
+        g_assert_false(eb_secret_equal(first, second));
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/keys/replaced", test_replaced);
     g_test_add_func("/keys/unreadable", test_unreadable);
+    g_test_add_func("/canary/tell", test_canary_tell);
+    g_test_add_func("/canary/end", test_canary_end);
+    g_test_add_func("/canary/shapes", test_canary_shapes);
     return g_test_run();
 }

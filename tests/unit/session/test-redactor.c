@@ -103,6 +103,58 @@ test_encodings(void)
     g_assert_cmpstr(line, ==, "line 2: [secret-3]");
 }
 
+/* Every byte escaped, as \\u0041, \\x41 and %41, and as UTF-16 of either order: masked, and found where it is only looked for. */
+static void
+test_escaped(void)
+{
+    static const char *const prefixes[] = {"\\u00", "\\x", "%"};
+    g_autoptr(EbRedactSet) set = make_set();
+    const char *secret = secrets[1];
+    for (guint i = 0; i < G_N_ELEMENTS(prefixes) * 2; i++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        for (const char *at = secret; *at != '\0'; at++)
+            g_string_append_printf(text, i % 2 == 0 ? "%s%02x" : "%s%02X", prefixes[i / 2], (guchar)*at);
+        g_autofree char *shown = eb_redact_set_mask(set, text->str, -1);
+        g_assert_cmpstr(shown, ==, "[secret-1]");
+        g_assert_true(eb_redact_set_find(set, text->str, text->len));
+        g_assert_false(eb_redact_set_find(set, text->str, text->len / 2));
+    }
+    for (guint order = 0; order < 2; order++) {
+        g_autoptr(GByteArray) wide = g_byte_array_new();
+        for (const char *at = secret; *at != '\0'; at++) {
+            const guint8 pair[2] = {order == 0 ? (guint8)*at : 0, order == 0 ? 0 : (guint8)*at};
+            g_byte_array_append(wide, pair, 2);
+        }
+        g_assert_true(eb_redact_set_find(set, (const char *)wide->data, wide->len));
+    }
+    g_assert_false(eb_redact_set_find(set, "an innocent text", 16));
+}
+
+static void
+on_seen(gpointer user_data)
+{
+    (*(guint *)user_data)++;
+}
+
+static void
+test_watched(void)
+{
+    g_autoptr(EbRedactSet) set = make_set();
+    char bytes[] = "sk-proj-planted-0123456789";
+    g_autoptr(EbSecret) planted = eb_secret_new_take("canary", bytes, strlen(bytes), NULL);
+    guint seen = 0;
+    g_assert_true(eb_redact_set_watch(set, planted, on_seen, &seen));
+    g_autofree char *other = eb_redact_set_mask(set, secrets[1], -1);
+    g_assert_cmpuint(seen, ==, 0);
+    g_autofree char *hit = stream(set, "it is sk-proj-planted-0123456789 there", 14);
+    g_assert_cmpstr(hit, ==, "it is [canary] there");
+    g_assert_cmpuint(seen, ==, 1);
+    g_assert_true(eb_redact_set_watch(set, planted, NULL, NULL));
+    g_autofree char *again = eb_redact_set_mask(set, "sk-proj-planted-0123456789", -1);
+    g_assert_cmpstr(again, ==, "[canary]");
+    g_assert_cmpuint(seen, ==, 1);
+}
+
 static void
 test_half_at_the_end(void)
 {
@@ -285,5 +337,7 @@ main(int argc, char **argv)
     g_test_add_func("/redactor/many-secrets", test_many_secrets);
     g_test_add_func("/redactor/configured", test_configured);
     g_test_add_func("/redactor/random-text", test_random_text);
+    g_test_add_func("/redactor/escaped", test_escaped);
+    g_test_add_func("/redactor/watched", test_watched);
     return g_test_run();
 }
