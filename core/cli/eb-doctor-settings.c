@@ -24,6 +24,9 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     g_autoptr(EbConfigSection) backend = eb_config_get_plugin_section(config, eb_config_get_session(config)->backend);
     g_autoptr(EbConfigSection) store = eb_config_get_plugin_section(config, OWN_STORE);
     g_autofree char *file = eb_config_section_get_string(store, "file", NULL, NULL);
+    g_autofree char *sealed = eb_config_section_get_string(store, "sealed_file", NULL, NULL);
+    g_autofree char *key = eb_config_section_get_string(store, "sealed_key_file", NULL, NULL);
+    g_autofree char *passphrase = eb_config_section_get_string(store, "sealed_passphrase_file", NULL, NULL);
     GPtrArray *providers = eb_config_get_providers(config);
     g_autoptr(GPtrArray) needed = g_ptr_array_new();
     g_autofree char *daemon_dir = eb_provision_daemon_dir();
@@ -49,6 +52,8 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     eb_config_section_set(settings, "credentials.needed",
                           g_variant_new_strv((const char *const *)needed->pdata, needed->len), "doctor", 0);
     set(settings, "credentials.file", file);
+    set(settings, "credentials.sealed", sealed);
+    set(settings, "credentials.seal_key", key != NULL ? key : passphrase);
     set(settings, "config.problem", problem != NULL ? problem->message : NULL);
     recipe = eb_image_recipe_load(paths, NULL, NULL);
     if (recipe != NULL) {
