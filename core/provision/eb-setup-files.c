@@ -254,12 +254,15 @@ char *
 eb_setup_credentials_stay(EbSetup *self)
 {
     g_autofree char *stored = g_build_filename(self->state_dir, "creds.env", NULL);
+    g_autofree char *sealed = g_build_filename(self->state_dir, "creds.sealed", NULL);
     const EbLedgerEntry *entry = eb_setup_ledger_find(self->ledger, "credentials", stored);
     g_autoptr(GPtrArray) entries = NULL;
     g_auto(GStrv) known = NULL;
     g_auto(Content) content = {0};
     struct stat info;
 
+    if (lstat(sealed, &info) == 0)
+        return g_strdup_printf("%s holds what was sealed since", sealed);
     if (!read_content(stored, &content, &info, NULL))
         return NULL;
     if (entry == NULL || entry->before != NULL || entry->made == NULL)
