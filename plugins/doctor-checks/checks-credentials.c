@@ -37,7 +37,7 @@ sealed_path(EbConfigSection *settings)
 static gboolean
 elsewhere(EbHost *host, EbConfigSection *settings, const char *const *names)
 {
-    static const char *const STORES[] = {"/etc/credstore/", "/etc/credstore.encrypted/"};
+    static const char *const STORES[] = {"/etc/credstore", "/etc/credstore.encrypted"};
     g_autofree char *sealed = sealed_path(settings);
 
     if (eb_host_exists(host, sealed))
@@ -45,8 +45,9 @@ elsewhere(EbHost *host, EbConfigSection *settings, const char *const *names)
     for (guint i = 0; names[i] != NULL; i++) {
         gboolean found = FALSE;
         for (guint k = 0; k < G_N_ELEMENTS(STORES) && !found; k++) {
-            g_autofree char *path = g_strconcat(STORES[k], "errand-box.", names[i], NULL);
-            found = eb_host_exists(host, path);
+            g_autofree char *name = g_strconcat("errand-box.", names[i], NULL);
+            g_auto(GStrv) there = eb_host_list_dir(host, STORES[k], NULL);
+            found = there != NULL && g_strv_contains((const char *const *)there, name);
         }
         if (!found)
             return FALSE;
