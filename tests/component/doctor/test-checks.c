@@ -127,7 +127,8 @@ test_empty_host(void)
     g_autofree char *tree = eb_test_temp_dir("empty-host");
     g_autoptr(EbHost) host = eb_host_new_fixture(tree);
     g_autoptr(EbConfigSection) settings = eb_config_section_new("doctor");
-    static const char *const FINE[] = {"E-29", "E-31", "E-49", "E-77", "E-80", "E-81", NULL}; /* nothing there is what they want */
+    static const char *const FINE[] = {"E-29", "E-31", "E-49", "E-77",
+                                       "E-80", "E-81", NULL}; /* nothing there is what they want */
 
     for (guint i = 0; i < checks->len; i++) {
         EbDoctorCheck *check = checks->pdata[i];
