@@ -25,7 +25,7 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     g_autoptr(EbConfigSection) store = eb_config_get_plugin_section(config, OWN_STORE);
     g_autofree char *file = eb_config_section_get_string(store, "file", NULL, NULL);
     g_autofree char *sealed = eb_config_section_get_string(store, "sealed_file", NULL, NULL);
-    g_autofree char *key = eb_config_section_get_string(store, "sealed_key_file", NULL, NULL);
+    g_autofree char *seal_key = eb_config_section_get_string(store, "sealed_key_file", NULL, NULL);
     g_autofree char *passphrase = eb_config_section_get_string(store, "sealed_passphrase_file", NULL, NULL);
     GPtrArray *providers = eb_config_get_providers(config);
     g_autoptr(GPtrArray) needed = g_ptr_array_new();
@@ -53,7 +53,7 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
                           g_variant_new_strv((const char *const *)needed->pdata, needed->len), "doctor", 0);
     set(settings, "credentials.file", file);
     set(settings, "credentials.sealed", sealed);
-    set(settings, "credentials.seal_key", key != NULL ? key : passphrase);
+    set(settings, "credentials.seal_key", seal_key != NULL ? seal_key : passphrase);
     set(settings, "config.problem", problem != NULL ? problem->message : NULL);
     recipe = eb_image_recipe_load(paths, NULL, NULL);
     if (recipe != NULL) {
