@@ -39,7 +39,7 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
     }
     if (wanted == NULL && expires != 0) {
         eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "creds.expires",
-                     "no store here keeps when a credential ends (errand-box creds seal makes one that does)");
+                     "no store here keeps when a credential ends (errand-box creds seal)");
         return FALSE;
     }
     eb_set_error(error, EB_ERROR_NOT_FOUND, "creds.store",

@@ -60,7 +60,7 @@ sealed_material_find(const SealedSources *sources, GError **error)
         SealedMaterial *found = read_material(sources, sources->key_file, SEALED_KDF_KEY_FILE, OWN_FILE, &local);
         if (g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
             eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key",
-                         "the key file %s is not there (errand-box creds seal makes it)", sources->key_file);
+                         "the key file %s is not there (errand-box creds seal)", sources->key_file);
         else if (local != NULL)
             g_propagate_error(error, g_steal_pointer(&local));
         return found;
@@ -90,8 +90,8 @@ sealed_material_find(const SealedSources *sources, GError **error)
         }
     }
     eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key",
-                 "there is no key for sealed credentials: neither %s, nor a systemd credential %s or %s (errand-box "
-                 "creds seal makes one)",
+                 "there is no key for sealed credentials: neither %s, nor a systemd credential %s or %s "
+                 "(errand-box creds seal)",
                  sources->own_key_file, SEALED_HANDED_KEY, SEALED_HANDED_PASSPHRASE);
     return NULL;
 }

@@ -43,7 +43,7 @@ def together(*jobs):
 class Chat:
     """A service on a stand-in of Discord."""
 
-    def __init__(self, world, **session):
+    def __init__(self, world, operators=(), **session):
         self.world = world
         self.discord = standin.Standin(str(harness.BUILD / "tests/lib/discord-standin/discord-standin"), world.chat_token)
         self.log = open(os.path.join(world.dir, f"serve-{time.monotonic_ns()}.log"), "w+", encoding="utf-8")
@@ -52,7 +52,7 @@ class Chat:
         session.setdefault("memory", "1GiB")
         world.write_config(extra="\n".join([
             "[plugin.chat-discord]", 'token = "cred:chat-token"', f'channel_id = "{CHANNEL}"',
-            f'allowed_user_ids = ["{ALICE}", "{BOB}"]',
+            f'allowed_user_ids = ["{ALICE}", "{BOB}"]', f"operator_user_ids = {list(operators)}".replace("'", '"'),
             "[limits]", "max_live_sessions = 16", "max_concurrent_turns = 16"]), **session)
 
     def start(self):
@@ -165,10 +165,11 @@ class Thread:
             raise AssertionError(f"{message} has {own}\n{self.describe()}")
         return own[0]
 
-    def question(self, count=1, seconds=STEP):
+    def question(self, count=1, seconds=STEP, **args):
         """The open question: a message with buttons."""
         try:
-            return self.discord.wait("messages", channel=self.id, author="bot", components=True, count=count, seconds=seconds)[-1]
+            return self.discord.wait("messages", channel=self.id, author="bot", components=True, count=count, seconds=seconds,
+                                     **args)[-1]
         except AssertionError as error:
             raise AssertionError(f"no question\n{self.describe()}") from error
 

@@ -112,7 +112,7 @@ test_new_key(Fixture *f, gconstpointer data)
 
     run(f, NULL, "creds seal", 0, NULL);
     g_assert_cmpint(rename(f->key, old), ==, 0);
-    run(f, NULL, "creds list", 2, "errand-box creds seal makes it");
+    run(f, NULL, "creds list", 2, "is not there (errand-box creds seal)");
     run(f, NULL, line, 0, "nothing is left");
     run(f, NULL, "creds list", 0, "model-key");
     g_autofree char *before = contents(old);
