@@ -378,7 +378,9 @@ begin(Worker *self, const EbSelftestKill *kill)
         return kill_what_is_taken_up(self, kill);
     if (!come_up(self))
         return FALSE;
-    gboolean alone = target->way == EB_SELFTEST_STOP || target->way == EB_SELFTEST_CLOSE;
+    /* Where the launch of another session would be taken for the one that is meant: it has other steps to undo. */
+    gboolean alone =
+        target->way == EB_SELFTEST_ABORT || target->way == EB_SELFTEST_STOP || target->way == EB_SELFTEST_CLOSE;
     finish_open(self, open, alone ? 0 : MAX_OPEN);
     return act(self, kill);
 }
