@@ -228,6 +228,37 @@ come_up(Worker *self)
     return TRUE;
 }
 
+typedef struct {
+    const char *step;
+    const char *session;
+} Place;
+
+static gboolean
+is_at(EbSelftestService *service, gpointer data)
+{
+    const Place *place = data;
+
+    return g_strcmp0(g_hash_table_lookup(service->marks, place->step), place->session) == 0;
+}
+
+/*
+ * Says something new and waits until its session has come to @step. Others have been there before in this life: theirs is
+ * not the mark that is meant.
+ * Returns: (transfer full) (nullable): the session
+ */
+static char *
+say_up_to(Worker *self, const char *step)
+{
+    eb_selftest_service_drain(self->service);
+    g_hash_table_remove(self->service->marks, "message.given");
+    say(self, NULL);
+    if (!eb_selftest_service_wait_mark(self->service, "message.given", STEP_MS))
+        return NULL;
+    g_autofree char *session = subject_of(self, "message.given");
+    Place place = {step, session};
+    return eb_selftest_service_wait(self->service, is_at, &place, STEP_MS) ? g_steal_pointer(&session) : NULL;
+}
+
 /* FALSE: there is nothing to stop, remove or continue: make it first. */
 static gboolean
 bring_to(Worker *self, const char *step)
@@ -278,19 +309,13 @@ act(Worker *self, const EbSelftestKill *kill)
             say(self, session);
         return session != NULL;
     case EB_SELFTEST_ABORT:
-        say(self, NULL);
-        if (!eb_selftest_service_wait_mark(service, "launch.exec", STEP_MS))
-            return FALSE;
-        eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
-        ask_for(self, "sessions.stop", subject_of(self, "launch.exec"));
-        return TRUE;
     case EB_SELFTEST_STOP:
         /* Of a prompt that somebody stands behind: nobody else is asked, and the turn would go on. */
-        say(self, NULL);
-        if (!eb_selftest_service_wait_mark(service, "turn.question", STEP_MS))
+        session = say_up_to(self, target->way == EB_SELFTEST_ABORT ? "launch.exec" : "turn.question");
+        if (session == NULL)
             return FALSE;
         eb_selftest_service_arm(service, target->step, kill->delay_us, FALSE);
-        ask_for(self, "sessions.stop", subject_of(self, "turn.question"));
+        ask_for(self, "sessions.stop", g_steal_pointer(&session));
         return TRUE;
     case EB_SELFTEST_REMOVE:
         service->answers = TRUE;
@@ -378,7 +403,7 @@ begin(Worker *self, const EbSelftestKill *kill)
         return kill_what_is_taken_up(self, kill);
     if (!come_up(self))
         return FALSE;
-    /* Where the launch of another session would be taken for the one that is meant: it has other steps to undo. */
+    /* Where what comes of another session would be taken for what comes of the one that is meant. */
     gboolean alone =
         target->way == EB_SELFTEST_ABORT || target->way == EB_SELFTEST_STOP || target->way == EB_SELFTEST_CLOSE;
     finish_open(self, open, alone ? 0 : MAX_OPEN);
