@@ -225,6 +225,16 @@ import(EbCli *cli, GPtrArray *stores, const char *file)
     return EB_EXIT_OK;
 }
 
+/* Otherwise each store would say the same of its own file. */
+static gboolean
+may_enter(const char *state_dir, GError **error)
+{
+    if (state_dir == NULL || access(state_dir, X_OK) == 0 || errno != EACCES)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_DENIED, "state.denied", "%s: %s", state_dir, g_strerror(EACCES));
+    return FALSE;
+}
+
 int
 eb_cmd_creds(EbCli *cli, int argc, char **argv)
 {
@@ -235,10 +245,10 @@ eb_cmd_creds(EbCli *cli, int argc, char **argv)
     const char *operand = eb_cli_args_operands(args)[0];
     EbPluginRegistry *registry = eb_cli_get_registry(cli, only, NULL, NULL, &error);
 
-    if (registry == NULL)
+    EbConfig *config = eb_cli_get_config(cli, NULL);
+    if (registry == NULL || (config != NULL && !may_enter(eb_config_get_state_dir(config), &error)))
         return eb_cli_fail(cli, "credentials cannot be reached", error);
-    g_autoptr(EbCredentials) credentials =
-        eb_credentials_new(registry, eb_config_get_credential_order(eb_cli_get_config(cli, NULL)));
+    g_autoptr(EbCredentials) credentials = eb_credentials_new(registry, eb_config_get_credential_order(config));
     g_autoptr(GPtrArray) stores = eb_credentials_get_stores(credentials);
     if (strcmp(verb, "set") == 0)
         return set(cli, stores, operand);
