@@ -18,7 +18,7 @@ G_DECLARE_FINAL_TYPE(EbDaemon, eb_daemon, EB, DAEMON, GObject)
 
 /** EB_DAEMON_PLUGIN_START_MS, EB_DAEMON_PLUGIN_STOP_MS: for each plugin. */
 #define EB_DAEMON_PLUGIN_START_MS 30000
-#define EB_DAEMON_PLUGIN_STOP_MS 5000
+#define EB_DAEMON_PLUGIN_STOP_MS 12000
 
 /**
  * eb_daemon_new: (transfer full)

@@ -237,7 +237,8 @@ console_show_json_question(EbChatQuestion *question, const char *id)
     JsonObject *object = json_object_new();
     JsonArray *options = json_array_new();
 
-    json_object_set_string_member(object, "event", "permission");
+    /* Scripts that allow whatever their agent asks for do not mean the hosts that it may reach. */
+    json_object_set_string_member(object, "event", question->standing ? "question" : "permission");
     json_object_set_string_member(object, "id", id);
     json_object_set_string_member(object, "title", question->text);
     if (question->data != NULL)
@@ -252,8 +253,6 @@ console_show_json_question(EbChatQuestion *question, const char *id)
         json_array_add_object_element(options, option);
     }
     json_object_set_array_member(object, "options", options);
-    if (question->standing)
-        json_object_set_boolean_member(object, "standing", TRUE);
     return to_line(object);
 }
 

@@ -321,6 +321,18 @@ discord_reactions_get_size(DiscordReactions *self)
     return self->order.length;
 }
 
+guint
+discord_reactions_get_busy(DiscordReactions *self)
+{
+    guint busy = 0;
+
+    for (GList *at = self->order.head; at != NULL; at = at->next) {
+        const Item *item = at->data;
+        busy += item->busy && item->timer == NULL;
+    }
+    return busy;
+}
+
 static void
 discord_reactions_finalize(GObject *object)
 {

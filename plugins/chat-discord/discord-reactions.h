@@ -29,5 +29,7 @@ void discord_reactions_resume(DiscordReactions *self);
 /** discord_reactions_close: what waits for the service to come back ends with EB_ERROR_CANCELLED. */
 void discord_reactions_close(DiscordReactions *self);
 guint discord_reactions_get_size(DiscordReactions *self);
+/** discord_reactions_get_busy: messages whose reaction is being changed; those that wait for Discord to come back are none. */
+guint discord_reactions_get_busy(DiscordReactions *self);
 
 G_END_DECLS

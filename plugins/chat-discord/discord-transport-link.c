@@ -498,12 +498,13 @@ close_gateway(DiscordTransport *self, GTask *task)
     discord_gateway_stop_async(self->gateway, cancellable, on_closed, task);
 }
 
+/* The last reaction says how a turn ended, as much as the last post does. */
 static guint
 count_queued(DiscordTransport *self)
 {
     GHashTableIter iter;
     gpointer view;
-    guint queued = 0;
+    guint queued = self->reactions != NULL ? discord_reactions_get_busy(self->reactions) : 0;
 
     g_hash_table_iter_init(&iter, self->views);
     while (g_hash_table_iter_next(&iter, NULL, &view))
@@ -523,7 +524,7 @@ on_flush_look(gpointer user_data)
     if (queued > 0 && !self->failed && g_get_monotonic_time() < until)
         return G_SOURCE_CONTINUE;
     if (queued > 0)
-        eb_warning("%u posts did not reach Discord before the end", queued);
+        eb_warning("%u posts and reactions did not reach Discord before the end", queued);
     close_gateway(self, g_object_ref(task));
     return G_SOURCE_REMOVE;
 }

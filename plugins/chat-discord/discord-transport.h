@@ -15,8 +15,11 @@ G_BEGIN_DECLS
 #define DISCORD_TRANSPORT_MAX_OPENING 64
 /** DISCORD_TRANSPORT_START_MS: how long a start waits for Discord before it goes on without. */
 #define DISCORD_TRANSPORT_START_MS 15000
-/** DISCORD_TRANSPORT_FLUSH_MS, DISCORD_TRANSPORT_CLOSE_MS: of a stop: what waits is sent; the gateway is closed. */
-#define DISCORD_TRANSPORT_FLUSH_MS 2500
+/**
+ * DISCORD_TRANSPORT_FLUSH_MS, DISCORD_TRANSPORT_CLOSE_MS: of a stop: what waits is sent; the gateway is closed. A channel takes
+ * four reactions a second, and a turn that ends changes two.
+ */
+#define DISCORD_TRANSPORT_FLUSH_MS 8000
 #define DISCORD_TRANSPORT_CLOSE_MS 1500
 
 /** DiscordTransport: EbChatTransport "discord": one channel of one Discord server, and its threads. */

@@ -167,6 +167,19 @@ test_choose(void)
     g_assert_cmpstr(console_choose_kind(question, "reject")->id, ==, "no");
 }
 
+/* What is not the agent's to ask has another name: a script that allows what its agent asks for is not asked for more. */
+static void
+test_json_question(void)
+{
+    g_autoptr(EbChatQuestion) question = make_question();
+    g_autofree char *permission = console_show_json_question(question, "q1");
+    question->standing = TRUE;
+    g_autofree char *standing = console_show_json_question(question, "q2");
+
+    g_assert_nonnull(strstr(permission, "\"event\":\"permission\",\"id\":\"q1\""));
+    g_assert_nonnull(strstr(standing, "\"event\":\"question\",\"id\":\"q2\""));
+}
+
 /* --- questions: answers come through a pty or a pipe --- */
 
 typedef struct {
@@ -212,15 +225,22 @@ type(Terminal *terminal, const char *text)
 }
 
 static char *
-ask(Terminal *terminal, guint timeout_ms, GError **error)
+ask_this(Terminal *terminal, EbChatQuestion *question, guint timeout_ms, GError **error)
 {
-    g_autoptr(EbChatQuestion) question = make_question();
     g_auto(EbTestResult) done = {0};
 
     eb_chat_transport_ask_async(EB_CHAT_TRANSPORT(terminal->transport), question, timeout_ms, NULL,
                                 eb_test_result_ready, &done);
     return eb_chat_transport_ask_finish(EB_CHAT_TRANSPORT(terminal->transport), eb_test_result_wait(&done), NULL,
                                         error);
+}
+
+static char *
+ask(Terminal *terminal, guint timeout_ms, GError **error)
+{
+    g_autoptr(EbChatQuestion) question = make_question();
+
+    return ask_this(terminal, question, timeout_ms, error);
 }
 
 static void
@@ -253,6 +273,10 @@ test_ask_no_terminal(void)
     open_terminal(&terminal, FALSE, FALSE, CONSOLE_ALLOW);
     g_autofree char *allowed = ask(&terminal, 0, NULL);
     g_assert_cmpstr(allowed, ==, "once");
+    g_autoptr(EbChatQuestion) standing = make_question();
+    standing->standing = TRUE;
+    g_autofree char *refused = ask_this(&terminal, standing, 0, NULL);
+    g_assert_cmpstr(refused, ==, "no");
     close_terminal(&terminal);
 }
 
@@ -318,6 +342,7 @@ int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
+    g_test_add_func("/console/json-question", test_json_question);
     g_test_add_func("/console/clean", test_clean);
     g_test_add_func("/console/clean-random", test_clean_random);
     g_test_add_func("/console/show", test_show);
