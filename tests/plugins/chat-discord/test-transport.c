@@ -470,6 +470,32 @@ test_reactions(Fixture *fixture, gconstpointer data)
     g_assert_no_error(error);
 }
 
+/* Turns that end with the service: how they ended is seen before it is gone, at four reactions a second. */
+static void
+test_reactions_at_the_end(Fixture *fixture, gconstpointer data)
+{
+    EbTestResult done[5] = {0};
+    char *messages[G_N_ELEMENTS(done)];
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        messages[i] = fixture_say(fixture, NULL, "do it");
+        g_assert_true(fixture_react(fixture, NULL, messages[i], ACCEPTED, &error));
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++)
+        eb_chat_transport_react_async(EB_CHAT_TRANSPORT(fixture->transport), NULL, messages[i], DONE, NULL,
+                                      eb_test_result_ready, &done[i]);
+    fixture_stop(fixture);
+    for (guint i = 0; i < G_N_ELEMENTS(done); i++) {
+        g_assert_cmpuint(count_reactions(fixture, messages[i], ACCEPTED), ==, 0);
+        g_assert_cmpuint(count_reactions(fixture, messages[i], DONE), ==, 1);
+        g_assert_true(eb_chat_transport_react_finish(EB_CHAT_TRANSPORT(fixture->transport),
+                                                     eb_test_result_wait(&done[i]), &error));
+        eb_test_result_clear(&done[i]);
+        g_free(messages[i]);
+    }
+}
+
 /* Discord is away for a while: the reaction that was wanted last is there when it is back. */
 static void
 test_reactions_in_gap(Fixture *fixture, gconstpointer data)
@@ -572,6 +598,7 @@ main(int argc, char **argv)
     ADD("close", test_close);
     ADD("thread-gone", test_thread_gone);
     ADD("reactions", test_reactions);
+    ADD("reactions-at-the-end", test_reactions_at_the_end);
     ADD("reactions-in-gap", test_reactions_in_gap);
     ADD("reactions-at-end", test_reactions_at_end);
     ADD("reactions-overtaken", test_reactions_overtaken);
