@@ -65,4 +65,5 @@ class Hosts(unittest.TestCase):
         other.say("!hosts")
         thread.say("!hosts")
         thread.wait(HOST + r"(?!.*refused)")
-        self.assertEqual(self.chat.manners(), [])
+        # What the run before knew of its limits ended with it.
+        self.assertEqual(self.chat.manners(lost_answers=1), [])
