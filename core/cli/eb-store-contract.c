@@ -287,22 +287,26 @@ case_list(Contract *self)
 static void
 case_shapes(Contract *self)
 {
-    static const char nul[] = "be\0hind";
+#define VALUE(text)                                                                                                    \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
     static const struct {
         const char *bytes;
         gsize length;
     } values[] = {
-        {"x", 1},
-        {" blank at both ends ", 20},
-        {"\"quoted\"", 8},
-        {"'single' # no comment", 21},
-        {"https://user:word@host.test/path?query=1&b=%20", 46},
-        {"9f1b6c1e-5b1c-4bb7-8a46-2f6f0c9d4e11", 36},
-        {"-----BEGIN KEY-----\nbGluZSBvbmU=\n-----END KEY-----\n", 50},
-        {"\xc3\xa9\xe2\x82\xac $HOME `id` \\n", 21},
-        {nul, sizeof nul - 1},
-        {"\xff\xfe bytes", 8},
+        VALUE("x"),
+        VALUE(" blank at both ends "),
+        VALUE("\"quoted\""),
+        VALUE("'single' # no comment"),
+        VALUE("https://user:word@host.test/path?query=1&b=%20"),
+        VALUE("9f1b6c1e-5b1c-4bb7-8a46-2f6f0c9d4e11"),
+        VALUE("-----BEGIN KEY-----\nbGluZSBvbmU=\n-----END KEY-----\n"),
+        VALUE("\xc3\xa9\xe2\x82\xac $HOME `id` \\n"),
+        VALUE("be\0hind"),
+        VALUE("\xff\xfe bytes"),
     };
+#undef VALUE
     g_autofree char *large = g_malloc(EB_SECRET_MAX_BYTES);
 
     if (!writes(self))
