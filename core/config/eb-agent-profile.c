@@ -281,6 +281,7 @@ read_limits(Reader *reader, EbAgentProfile *self)
     error = NULL;
     self->min_pids = (guint)pids;
     self->start_timeout_ms = read_duration(reader, "start_timeout", 90000, 1000, 900000);
+    self->settle_ms = read_duration(reader, "settle", 0, 0, 10000);
     self->eof_ms = read_duration(reader, "eof", 3000, 0, 60000);
     self->term_ms = read_duration(reader, "term", 3000, 0, 60000);
     eb_config_section_get_bool(reader->section, "load_after_turn_unsafe", FALSE, &self->load_after_turn_unsafe, &error);

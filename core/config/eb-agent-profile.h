@@ -40,6 +40,7 @@ typedef struct {
     guint64 min_memory; /* bytes; below it the start is refused */
     guint min_pids;
     guint64 start_timeout_ms;        /* initialize + session/new */
+    guint64 settle_ms;               /* from a turn's end to closing stdin: its history is written behind the answer */
     guint64 eof_ms;                  /* from closing stdin to SIGTERM */
     guint64 term_ms;                 /* from SIGTERM to the end of the whole tree */
     gboolean load_after_turn_unsafe; /* gemini-cli#28775: no session/load within a minute of a turn */
@@ -56,7 +57,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbAgentProfile, eb_agent_profile_unref)
  * eb_agent_profile_from_section: (transfer full) (nullable): reads a profile's table:
  *
  *   title, command, npm, dialects, unset, default_model, model_via ("env", "config", "argument"), model_argument,
- *   min_memory, min_pids, start_timeout, eof, term, load_after_turn_unsafe
+ *   min_memory, min_pids, start_timeout, settle, eof, term, load_after_turn_unsafe
  *   [env]              variables for every dialect
  *   [dialect.NAME]     variables for one dialect
  *   [[file]]           path, mode (octal text, default "0600"), content, dialect

@@ -272,6 +272,21 @@ typedef struct {
     gboolean termed;
 } EbAgentEnd;
 
+/* A turn is only just over. */
+typedef struct {
+    EbGuest *guest;
+    GTask *task;
+} EbSettling;
+
+static void
+settling_free(gpointer data)
+{
+    EbSettling *settling = data;
+    eb_guest_unref(settling->guest);
+    g_object_unref(settling->task);
+    g_free(settling);
+}
+
 static void
 agent_end_free(gpointer data)
 {
@@ -318,9 +333,8 @@ on_agent_ended(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
-undo_agent(gpointer data, GTask *task)
+close_agent(EbGuest *self, GTask *task)
 {
-    EbGuest *self = data;
     if (self->client != NULL)
         eb_acp_client_close(self->client);
     if (self->abrupt) {
@@ -338,6 +352,34 @@ undo_agent(gpointer data, GTask *task)
     g_source_set_callback(end->timer, on_agent_late, task, NULL);
     g_source_attach(end->timer, g_main_context_get_thread_default());
     eb_exec_wait_async(self->exec, end->cancellable, on_agent_ended, task);
+}
+
+static gboolean
+on_settled(gpointer data)
+{
+    EbSettling *settling = data;
+    close_agent(settling->guest, g_object_ref(settling->task));
+    return G_SOURCE_REMOVE;
+}
+
+static void
+undo_agent(gpointer data, GTask *task)
+{
+    EbGuest *self = data;
+    gint64 since_ms = (g_get_monotonic_time() - self->turn_over_us) / 1000;
+    gint64 settle_ms = self->profile != NULL && !self->abrupt && self->turn_over_us > 0
+                           ? (gint64)self->profile->settle_ms - since_ms
+                           : 0;
+    if (settle_ms <= 0) {
+        close_agent(self, task);
+        return;
+    }
+    EbSettling *settling = g_new0(EbSettling, 1);
+    settling->guest = eb_guest_ref(self);
+    settling->task = task;
+    g_autoptr(GSource) timer = g_timeout_source_new((guint)settle_ms);
+    g_source_set_callback(timer, on_settled, settling, settling_free);
+    g_source_attach(timer, g_main_context_get_thread_default());
 }
 
 void

@@ -33,6 +33,7 @@ typedef struct {
     char *notice;                        /* (nullable): what people should know about this start */
     char *provider, *model;              /* (nullable) */
     gint64 begun_us, guest_us, ready_us; /* monotonic; 0 = not yet */
+    gint64 turn_over_us;                 /* monotonic: the end of the last turn; 0 = none */
     gboolean abrupt;                     /* do not wait for the agent to end by itself */
     EbUndo *undo;
 } EbGuest;

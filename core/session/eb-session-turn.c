@@ -153,6 +153,8 @@ on_turn(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbSession) self = EB_SESSION(user_data);
     g_autoptr(GError) error = NULL;
     g_autoptr(EbAcpTurn) turn = eb_acp_client_prompt_finish(EB_ACP_CLIENT(source), result, &error);
+    if (self->guest != NULL)
+        self->guest->turn_over_us = g_get_monotonic_time();
     if (turn != NULL && self->prompt != NULL) {
         if (is_steering(self) && !self->cancelled && !self->ending)
             hold_turn(self, g_steal_pointer(&turn));
