@@ -201,7 +201,8 @@ eb_websocket_answer(const char *bytes, gsize length, const char *accept, const c
         return EB_WEBSOCKET_BAD;
     text = g_strndup(bytes, *consumed - 4);
     lines = g_strsplit(text, "\r\n", MAX_HEADERS + 2);
-    if (g_strv_length(lines) > MAX_HEADERS + 1 || !take_status(lines[0], status))
+    /* An empty text has no lines at all. */
+    if (lines[0] == NULL || g_strv_length(lines) > MAX_HEADERS + 1 || !take_status(lines[0], status))
         return EB_WEBSOCKET_BAD;
     if (*status != 101) {
         /* What it says beside the status has a framing of its own, which nobody here reads. */

@@ -143,6 +143,7 @@ static const AnswerRow ANSWERS[] = {
     {SWITCH ACCEPTED "Sec-WebSocket-Protocol: b\r\nContent-Length: 5\r\n\r\n", EB_WEBSOCKET_SWITCHED,
      SWITCH ACCEPTED "Sec-WebSocket-Protocol: b\r\n\r\n"},
     {SWITCH ACCEPTED "Sec-WebSocket-Protocol: c\r\n\r\n", EB_WEBSOCKET_BAD, NULL},
+    {"\r\n\r\n", EB_WEBSOCKET_BAD, NULL},
     {SWITCH "\r\n", EB_WEBSOCKET_BAD, NULL},
     {SWITCH "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n", EB_WEBSOCKET_BAD, NULL},
     {SWITCH ACCEPTED ACCEPTED "\r\n", EB_WEBSOCKET_BAD, NULL},
