@@ -297,6 +297,27 @@ look_at(Search *self, gsize at, guint32 hash, Found *found)
     }
 }
 
+/* The bits say so of one in some hundred others, too: a text would stop short of its end for nothing. */
+static gboolean
+begins_pattern(Search *self, const char *first, gsize n)
+{
+    gboolean begins = FALSE;
+    for (guint i = 0; i < self->set->entries->len && !begins; i++) {
+        const Entry *entry = self->set->entries->pdata[i];
+        EbSecretView *view = &self->views[i];
+        if (view->secret == NULL)
+            *view = eb_secret_view(entry->shapes.bytes);
+        for (guint k = 0; k < entry->shapes.n_patterns && !begins; k++) {
+            const EbRedactPattern *pattern = &entry->shapes.patterns[k];
+            char own[GRAM];
+            begins =
+                first_bytes(view->bytes + pattern->offset, pattern->length, n, own) == n && memcmp(own, first, n) == 0;
+            explicit_bzero(own, sizeof own);
+        }
+    }
+    return begins;
+}
+
 static void
 find_at(Search *self, gsize at, Found *found)
 {
@@ -314,7 +335,7 @@ find_at(Search *self, gsize at, Found *found)
         if (get_bit(self->set->gram_bits, hash >> (32 - GRAM_BITS)))
             look_at(self, at, hash, found);
     } else if (n > 0 && rest < n + MAX_WRAP_BYTES &&
-               get_bit(self->set->prefix_bits[n - 1], hash >> (32 - PREFIX_BITS))) {
+               get_bit(self->set->prefix_bits[n - 1], hash >> (32 - PREFIX_BITS)) && begins_pattern(self, first, n)) {
         found->begun = n;
     }
 }
