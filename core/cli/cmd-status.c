@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/eb-json-members.h"
 #include "core/cli/eb-cli-call.h"
 #include "core/cli/eb-cli-commands.h"
 #include "core/cli/eb-cli-service.h"
@@ -17,15 +18,6 @@
 /* Whoever looks does not want to wait for a service that hangs. */
 #define ASK_MS 5000
 #define MAX_WATCHDOG_FILE (64 * 1024)
-
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
-}
 
 static void
 set_number(JsonObject *object, const char *member, gint64 value, gboolean known)
@@ -54,12 +46,12 @@ supervisor_json(const EbCliService *service)
     json_object_set_string_member(object, "state", eb_unit_state_to_string(unit->state));
     json_object_set_boolean_member(object, "enabled", unit->enabled);
     set_number(object, "pid", unit->pid, unit->pid > 0);
-    set_text(object, "since", since);
+    eb_json_set_text_or_null(object, "since", since);
     set_number(object, "exit_code", unit->exit_code, unit->exit_code >= 0);
     set_number(object, "exit_signal", unit->exit_signal, unit->exit_signal > 0);
-    set_text(object, "exit_means", means);
+    eb_json_set_text_or_null(object, "exit_means", means);
     json_object_set_int_member(object, "restarts", unit->restarts);
-    set_text(object, "error", service->unit_problem != NULL ? service->unit_problem->message : NULL);
+    eb_json_set_text_or_null(object, "error", service->unit_problem != NULL ? service->unit_problem->message : NULL);
     return object;
 }
 
@@ -116,9 +108,9 @@ explain_down(EbCliService *service, const char *state_dir, const GError *problem
     } else if (service->ours && (unit->exit_code == 0 || unit->exit_signal == SIGTERM)) {
         why = g_strdup("it was stopped");
     }
-    set_text(object, "why", why);
-    set_text(object, "last_error", said);
-    set_text(object, "log", where);
+    eb_json_set_text_or_null(object, "why", why);
+    eb_json_set_text_or_null(object, "last_error", said);
+    eb_json_set_text_or_null(object, "log", where);
     json_object_set_string_member(object, "next", next);
 }
 
@@ -144,14 +136,14 @@ run_doctor(EbCli *cli, EbConfig *config, JsonObject *object)
             continue;
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "id", id);
-        set_text(row, "title", eb_json_get_string(check, "title"));
+        eb_json_set_text_or_null(row, "title", eb_json_get_string(check, "title"));
         json_object_set_string_member(row, "status", status);
         json_object_set_boolean_member(row, "accepted", g_strv_contains(accepted, id));
         json_array_add_object_element(rows, row);
     }
     json_object_set_null_member(health, "hold");
     json_object_set_array_member(health, "checks", rows);
-    set_text(health, "doctor_error", error != NULL ? error->message : NULL);
+    eb_json_set_text_or_null(health, "doctor_error", error != NULL ? error->message : NULL);
     json_object_set_object_member(object, "health", health);
 }
 
@@ -181,7 +173,7 @@ eb_cmd_status(EbCli *cli, int argc, char **argv)
     object = object != NULL ? json_object_ref(object) : json_object_new();
     json_object_set_boolean_member(object, "running", running);
     json_object_set_object_member(object, "supervisor", supervisor_json(&service));
-    set_text(object, "instance", service.holder.id);
+    eb_json_set_text_or_null(object, "instance", service.holder.id);
     eb_backend_look(config, object);
     json_object_set_object_member(object, "watchdog", watchdog_json(eb_config_get_state_dir(config)));
     if (!running) {

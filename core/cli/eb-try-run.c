@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-try-store.h"
 #include "core/cli/eb-try.h"
+#include "core/control/eb-control.h"
 #include "core/daemon/eb-daemon.h"
 #include "core/session/eb-session-manager.h"
 
@@ -184,13 +185,6 @@ open_manager(Try *self, const char *root, GError **error)
     return TRUE;
 }
 
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-}
-
 /* The terminal's one message is the command's operand. */
 static void
 say_prompt(Try *self, const EbTryRequest *request)
@@ -201,13 +195,13 @@ say_prompt(Try *self, const EbTryRequest *request)
     message->mentions_us = TRUE;
     message->sent_unix_ms = g_get_real_time() / 1000;
     message->extra = json_object_new();
-    set_text(message->extra, "agent", request->agent);
-    set_text(message->extra, "model", request->model);
+    eb_control_set_text(message->extra, "agent", request->agent);
+    eb_control_set_text(message->extra, "model", request->model);
     /* A root has one session; the one to go on with keeps its project. */
     if (request->session != NULL)
         json_object_set_boolean_member(message->extra, "resume", TRUE);
     else
-        set_text(message->extra, "project", request->project);
+        eb_control_set_text(message->extra, "project", request->project);
     g_signal_emit_by_name(self->console, "message", message);
     eb_chat_message_unref(message);
 }
@@ -225,9 +219,9 @@ post_end(Try *self)
     EbChatPost *post = eb_chat_post_new(THREAD, EB_CHAT_POST_END, "");
 
     post->data = json_object_new();
-    set_text(post->data, "stop_reason", self->error != NULL ? "error" : "cancelled");
+    eb_control_set_text(post->data, "stop_reason", self->error != NULL ? "error" : "cancelled");
     if (self->error != NULL)
-        set_text(post->data, "error", self->error->message);
+        eb_control_set_text(post->data, "error", self->error->message);
     json_object_set_object_member(post->data, "ms", eb_try_no_times());
     eb_chat_transport_post_async(self->console, post, NULL, posted, NULL);
     eb_chat_post_unref(post);

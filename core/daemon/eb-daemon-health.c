@@ -2,6 +2,8 @@
 #define G_LOG_DOMAIN "eb-daemon"
 #include "core/daemon/eb-daemon-health.h"
 
+#include "core/base/eb-json-members.h"
+
 #include "core/base/eb-source.h"
 #include "core/daemon/eb-daemon-doctor.h"
 #include "core/daemon/eb-daemon-health-rules.h"
@@ -373,15 +375,6 @@ eb_daemon_health_check_finish(EbDaemonHealth *self, GAsyncResult *result, GError
     return g_task_propagate_boolean(G_TASK(result), error) ? eb_daemon_health_to_json(self) : NULL;
 }
 
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
-}
-
 static JsonArray *
 spaces_to_json(EbDaemonHealth *self)
 {
@@ -409,10 +402,10 @@ eb_daemon_health_to_json(EbDaemonHealth *self)
     g_autoptr(GDateTime) moment = self->checked_ms > 0 ? g_date_time_new_from_unix_utc(self->checked_ms / 1000) : NULL;
     g_autofree char *at = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
 
-    set_text(object, "hold", hold);
+    eb_json_set_text_or_null(object, "hold", hold);
     json_object_set_array_member(object, "checks", eb_health_rules_to_json(self->rules));
-    set_text(object, "checked_at", at);
-    set_text(object, "doctor_error", eb_health_rules_get_failure(self->rules));
+    eb_json_set_text_or_null(object, "checked_at", at);
+    eb_json_set_text_or_null(object, "doctor_error", eb_health_rules_get_failure(self->rules));
     json_object_set_array_member(object, "space", spaces_to_json(self));
     return object;
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/base/eb-json-members.h"
 #include "core/control/eb-control.h"
 #include "core/daemon/eb-daemon.h"
 
 #include <string.h>
-
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
-}
 
 /* "point:name" or "point" of a manifest as {"kind","name"}. */
 static JsonArray *
@@ -36,15 +28,15 @@ eb_daemon_plugin_json(const EbPluginRecord *record)
     JsonObject *object = json_object_new();
     JsonArray *accesses = json_array_new();
 
-    set_text(object, "name", record->name);
-    set_text(object, "version", record->version);
-    set_text(object, "abi", record->abi);
-    set_text(object, "state", eb_plugin_state_to_string(record->state));
-    set_text(object, "error", record->error != NULL ? record->error->message : NULL);
+    eb_json_set_text_or_null(object, "name", record->name);
+    eb_json_set_text_or_null(object, "version", record->version);
+    eb_json_set_text_or_null(object, "abi", record->abi);
+    eb_json_set_text_or_null(object, "state", eb_plugin_state_to_string(record->state));
+    eb_json_set_text_or_null(object, "error", record->error != NULL ? record->error->message : NULL);
     json_object_set_array_member(object, "provides", provides_json(record));
-    set_text(object, "path", record->path);
-    set_text(object, "license", record->license);
-    set_text(object, "config_section", record->config_section);
+    eb_json_set_text_or_null(object, "path", record->path);
+    eb_json_set_text_or_null(object, "license", record->license);
+    eb_json_set_text_or_null(object, "config_section", record->config_section);
     for (char **item = record->accesses; item != NULL && *item != NULL; item++)
         json_array_add_string_element(accesses, *item);
     json_object_set_array_member(object, "accesses", accesses);

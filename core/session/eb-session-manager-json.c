@@ -2,21 +2,14 @@
 /* What sessions there are, for the control socket and `status`. */
 #include "core/session/eb-session-manager-private.h"
 
+#include "core/base/eb-json-members.h"
+
 static void
 set_time(JsonObject *object, const char *member, gint64 ms)
 {
     g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(ms / 1000);
     g_autofree char *text = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
     json_object_set_string_member(object, member, text != NULL ? text : "");
-}
-
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
 }
 
 JsonObject *
@@ -27,16 +20,16 @@ eb_session_record_to_json(const EbSessionRecord *record)
     json_object_set_string_member(object, "project", record->project);
     json_object_set_string_member(object, "state", record->state);
     json_object_set_string_member(object, "agent", record->agent);
-    set_text(object, "guest", record->instance);
-    set_text(object, "thread", record->thread);
-    set_text(object, "owner", record->owner);
+    eb_json_set_text_or_null(object, "guest", record->instance);
+    eb_json_set_text_or_null(object, "thread", record->thread);
+    eb_json_set_text_or_null(object, "owner", record->owner);
     set_time(object, "started", record->started_ms);
     set_time(object, "last_activity", record->last_activity_ms);
     json_object_set_int_member(object, "turns", record->turns);
-    set_text(object, "transport", record->transport);
-    set_text(object, "model", record->model);
-    set_text(object, "provider", record->provider);
-    set_text(object, "end_reason", record->end_reason);
+    eb_json_set_text_or_null(object, "transport", record->transport);
+    eb_json_set_text_or_null(object, "model", record->model);
+    eb_json_set_text_or_null(object, "provider", record->provider);
+    eb_json_set_text_or_null(object, "end_reason", record->end_reason);
     json_object_set_boolean_member(object, "pinned", record->pinned);
     return object;
 }
@@ -106,7 +99,7 @@ eb_session_manager_show_json(EbSessionManager *self, const char *id, GError **er
     g_autofree char *project = g_build_filename(eb_config_get_project_root(self->parts->config), record->project, NULL);
     json_object_set_string_member(object, "directory", state);
     json_object_set_string_member(object, "project_directory", project);
-    set_text(object, "agent_session", record->agent_session);
+    eb_json_set_text_or_null(object, "agent_session", record->agent_session);
     json_object_set_array_member(object, "hosts", eb_host_desk_list(self->desk, record));
     return to_node(object);
 }

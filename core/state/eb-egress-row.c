@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/state/eb-egress-row.h"
 
+#include "core/base/eb-json-members.h"
+
 #include <sodium.h>
 #include <string.h>
 
@@ -120,15 +122,6 @@ eb_egress_row_check(const EbEgressRow *self)
     return memcmp(expected, self->hash, EB_EGRESS_HASH) == 0;
 }
 
-static void
-set_text(JsonObject *object, const char *member, const char *text)
-{
-    if (text != NULL)
-        json_object_set_string_member(object, member, text);
-    else
-        json_object_set_null_member(object, member);
-}
-
 JsonObject *
 eb_egress_row_to_json(const EbEgressRow *self)
 {
@@ -139,17 +132,17 @@ eb_egress_row_to_json(const EbEgressRow *self)
 
     json_object_set_string_member(object, "event", "egress");
     json_object_set_int_member(object, "seq", self->seq);
-    set_text(object, "at", at);
-    set_text(object, "kind", self->kind);
-    set_text(object, "host", self->host);
+    eb_json_set_text_or_null(object, "at", at);
+    eb_json_set_text_or_null(object, "kind", self->kind);
+    eb_json_set_text_or_null(object, "host", self->host);
     json_object_set_int_member(object, "port", self->port);
-    set_text(object, "address", self->address);
+    eb_json_set_text_or_null(object, "address", self->address);
     json_object_set_int_member(object, "bytes_up", (gint64)self->bytes_up);
     json_object_set_int_member(object, "bytes_down", (gint64)self->bytes_down);
     json_object_set_int_member(object, "ms", (gint64)self->ms);
-    set_text(object, "decision", self->decision);
-    set_text(object, "rule", self->rule);
-    set_text(object, "provider", self->provider);
+    eb_json_set_text_or_null(object, "decision", self->decision);
+    eb_json_set_text_or_null(object, "rule", self->rule);
+    eb_json_set_text_or_null(object, "provider", self->provider);
     json_object_set_int_member(object, "status", self->status);
     json_object_set_int_member(object, "lost", (gint64)self->lost);
     sodium_bin2hex(hex, sizeof hex, self->hash, EB_EGRESS_HASH);

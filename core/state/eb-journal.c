@@ -186,24 +186,11 @@ eb_journal_receive_async(EbStore *store, const char *transport, EbChatMessage *m
     eb_store_run_async(store, TRUE, receive_in_store, row, row_free, NULL, cancellable, callback, user_data);
 }
 
-static gboolean
-finish(EbStore *store, GAsyncResult *result, gpointer *value, GError **error)
-{
-    GError *local = NULL;
-    gpointer got = eb_store_run_finish(store, result, &local);
-    if (local != NULL) {
-        g_propagate_error(error, local);
-        return FALSE;
-    }
-    *value = got;
-    return TRUE;
-}
-
 gboolean
 eb_journal_receive_finish(EbStore *store, GAsyncResult *result, gboolean *repeat, GError **error)
 {
     gpointer value = NULL;
-    if (!finish(store, result, &value, error))
+    if (!eb_store_run_take(store, result, &value, error))
         return FALSE;
     *repeat = value != NULL;
     return TRUE;
@@ -242,7 +229,7 @@ gboolean
 eb_journal_mark_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
     gpointer value = NULL;
-    return finish(store, result, &value, error);
+    return eb_store_run_take(store, result, &value, error);
 }
 
 static void
@@ -420,7 +407,7 @@ gboolean
 eb_journal_set_watermark_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
     gpointer value = NULL;
-    return finish(store, result, &value, error);
+    return eb_store_run_take(store, result, &value, error);
 }
 
 void

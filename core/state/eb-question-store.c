@@ -79,12 +79,7 @@ eb_question_store_add_async(EbStore *store, EbQuestionRow *row, GAsyncReadyCallb
 gboolean
 eb_question_store_add_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
-    GError *local = NULL;
-    eb_store_run_finish(store, result, &local);
-    if (local == NULL)
-        return TRUE;
-    g_propagate_error(error, local);
-    return FALSE;
+    return eb_store_run_take(store, result, NULL, error);
 }
 
 /* --- changing --- */
@@ -146,13 +141,10 @@ eb_question_store_move_async(EbStore *store, const char *id, EbQuestionState fro
 gboolean
 eb_question_store_move_finish(EbStore *store, GAsyncResult *result, gboolean *moved, GError **error)
 {
-    GError *local = NULL;
-    gpointer changed = eb_store_run_finish(store, result, &local);
-    *moved = local == NULL && GPOINTER_TO_INT(changed) > 0;
-    if (local == NULL)
-        return TRUE;
-    g_propagate_error(error, local);
-    return FALSE;
+    gpointer changed = NULL;
+    gboolean done = eb_store_run_take(store, result, &changed, error);
+    *moved = GPOINTER_TO_INT(changed) > 0;
+    return done;
 }
 
 static void

@@ -124,12 +124,7 @@ eb_session_rules_drop_async(EbStore *store, const char *session, const char *kin
 gboolean
 eb_session_rules_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
-    GError *local = NULL;
-    eb_store_run_finish(store, result, &local);
-    if (local == NULL)
-        return TRUE;
-    g_propagate_error(error, local);
-    return FALSE;
+    return eb_store_run_take(store, result, NULL, error);
 }
 
 /* --- loading --- */

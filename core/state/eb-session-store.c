@@ -226,13 +226,7 @@ eb_session_store_load_async(EbStore *store, GCancellable *cancellable, GAsyncRea
 gboolean
 eb_session_store_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
-    GError *local = NULL;
-    eb_store_run_finish(store, result, &local);
-    if (local != NULL) {
-        g_propagate_error(error, local);
-        return FALSE;
-    }
-    return TRUE;
+    return eb_store_run_take(store, result, NULL, error);
 }
 
 GPtrArray *

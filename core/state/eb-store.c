@@ -463,6 +463,20 @@ eb_store_run_finish(EbStore *self, GAsyncResult *result, GError **error)
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
+gboolean
+eb_store_run_take(EbStore *self, GAsyncResult *result, gpointer *value, GError **error)
+{
+    GError *local = NULL;
+    gpointer got = eb_store_run_finish(self, result, &local);
+
+    if (value != NULL)
+        *value = local == NULL ? got : NULL;
+    if (local == NULL)
+        return TRUE;
+    g_propagate_error(error, local);
+    return FALSE;
+}
+
 void
 eb_store_close(EbStore *self)
 {

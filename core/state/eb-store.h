@@ -48,6 +48,8 @@ void eb_store_run_async(EbStore *self, gboolean transaction, EbStoreFunc func, g
                         GDestroyNotify free_result, GCancellable *cancellable, GAsyncReadyCallback callback,
                         gpointer user_data);
 gpointer eb_store_run_finish(EbStore *self, GAsyncResult *result, GError **error);
+/** eb_store_run_take: the same where NULL is a good result. @value: (out) (optional): NULL with an error */
+gboolean eb_store_run_take(EbStore *self, GAsyncResult *result, gpointer *value, GError **error);
 
 /** eb_store_close: waits for what is queued, then closes the database. */
 void eb_store_close(EbStore *self);

@@ -127,13 +127,7 @@ eb_usage_store_settle_async(EbStore *store, EbUsageRow *row, GAsyncReadyCallback
 gboolean
 eb_usage_store_finish(EbStore *store, GAsyncResult *result, GError **error)
 {
-    GError *local = NULL;
-
-    eb_store_run_finish(store, result, &local);
-    if (local == NULL)
-        return TRUE;
-    g_propagate_error(error, local);
-    return FALSE;
+    return eb_store_run_take(store, result, NULL, error);
 }
 
 /* --- at start --- */

@@ -57,8 +57,15 @@ creds_task_return(GTask *task, GError *error)
         g_task_return_boolean(task, TRUE);
 }
 
-gpointer
-creds_task_pointer_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
+EbCredential *
+creds_task_lookup_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
+{
+    g_return_val_if_fail(g_task_is_valid(result, store), NULL);
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+char **
+creds_task_list_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
 {
     g_return_val_if_fail(g_task_is_valid(result, store), NULL);
     return g_task_propagate_pointer(G_TASK(result), error);

@@ -21,8 +21,9 @@ void creds_task_start(EbCredentialStore *store, const char *name, EbSecret *secr
                       gpointer user_data);
 /** creds_task_return: ends @task with TRUE, or with @error: (transfer full) (nullable) */
 void creds_task_return(GTask *task, GError *error);
-/** creds_task_pointer_finish, _change_finish: the _finish half of every call; a change emits "changed". */
-gpointer creds_task_pointer_finish(EbCredentialStore *store, GAsyncResult *result, GError **error);
+/** creds_task_lookup_finish, _list_finish, _change_finish: the _finish half of every call; a change emits "changed". */
+EbCredential *creds_task_lookup_finish(EbCredentialStore *store, GAsyncResult *result, GError **error);
+char **creds_task_list_finish(EbCredentialStore *store, GAsyncResult *result, GError **error);
 gboolean creds_task_change_finish(EbCredentialStore *store, GAsyncResult *result, GError **error);
 /** creds_task_sorted: (transfer full): the keys of @names as a sorted list. */
 char **creds_task_sorted(GHashTable *names);

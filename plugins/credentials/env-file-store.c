@@ -251,22 +251,10 @@ lookup_async(EbCredentialStore *store, const char *name, GCancellable *cancellab
     creds_task_start(store, name, NULL, 0, lookup_in_thread, lookup_async, cancellable, callback, user_data);
 }
 
-static EbCredential *
-lookup_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
-{
-    return creds_task_pointer_finish(store, result, error);
-}
-
 static void
 list_async(EbCredentialStore *store, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
     creds_task_start(store, NULL, NULL, 0, list_in_thread, list_async, cancellable, callback, user_data);
-}
-
-static char **
-list_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
-{
-    return creds_task_pointer_finish(store, result, error);
 }
 
 static void
@@ -288,9 +276,9 @@ eb_credentials_env_file_store_iface_init(EbCredentialStoreInterface *iface)
 {
     iface->describe = describe;
     iface->lookup_async = lookup_async;
-    iface->lookup_finish = lookup_finish;
+    iface->lookup_finish = creds_task_lookup_finish;
     iface->list_async = list_async;
-    iface->list_finish = list_finish;
+    iface->list_finish = creds_task_list_finish;
     iface->put_async = put_async;
     iface->put_finish = creds_task_change_finish;
     iface->remove_async = remove_async;

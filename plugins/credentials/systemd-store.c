@@ -129,22 +129,10 @@ lookup_async(EbCredentialStore *store, const char *name, GCancellable *cancellab
     creds_task_start(store, name, NULL, 0, lookup_in_thread, lookup_async, cancellable, callback, user_data);
 }
 
-static EbCredential *
-lookup_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
-{
-    return creds_task_pointer_finish(store, result, error);
-}
-
 static void
 list_async(EbCredentialStore *store, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer user_data)
 {
     creds_task_start(store, NULL, NULL, 0, list_in_thread, list_async, cancellable, callback, user_data);
-}
-
-static char **
-list_finish(EbCredentialStore *store, GAsyncResult *result, GError **error)
-{
-    return creds_task_pointer_finish(store, result, error);
 }
 
 /* Nothing is put or removed: the interface's own answers say so. */
@@ -153,7 +141,7 @@ eb_credentials_systemd_store_iface_init(EbCredentialStoreInterface *iface)
 {
     iface->describe = describe;
     iface->lookup_async = lookup_async;
-    iface->lookup_finish = lookup_finish;
+    iface->lookup_finish = creds_task_lookup_finish;
     iface->list_async = list_async;
-    iface->list_finish = list_finish;
+    iface->list_finish = creds_task_list_finish;
 }
