@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+import threading
 import time
 import uuid
 
@@ -301,6 +302,13 @@ def turn(session, text):
         return noise(session)
     elif verb == "nothing":
         pass
+    elif verb == "behind":  # a note that is written after the answer, unless the agent is ended first
+        def write():
+            time.sleep(0.3)
+            with open(os.path.join(store, rest), "w", encoding="utf-8"):
+                pass
+
+        threading.Thread(target=write, daemon=True).start()
     elif verb == "refusal":
         say(session, "I would rather not")
         return "refusal"

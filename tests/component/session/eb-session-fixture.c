@@ -193,6 +193,7 @@ eb_session_fixture_new(const char *dir, const char *settings, EbChatCaps caps)
         "[agent.banner]\ncommand = [\"test-agent\", \"banner\"]\ndialects = [\"openai\"]\n"
         "[agent.endless]\ncommand = [\"test-agent\", \"endless\"]\ndialects = [\"openai\"]\n"
         "start_timeout = \"20s\"\n"
+        "[agent.behind]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\nsettle = \"1s\"\n"
         "[agent.big]\ncommand = [\"test-agent\"]\ndialects = [\"openai\"]\nmin_memory = \"4GiB\"\n"
         "[agent.foreign]\ncommand = [\"test-agent\"]\ndialects = [\"gemini\"]\n",
         state, projects, settings != NULL ? settings : "");

@@ -397,6 +397,23 @@ test_idle(void)
     g_assert_nonnull(strstr(said, "before: 1"));
 }
 
+/* Stopped right after a turn: what its agent writes behind the answer is kept when its profile says that it does so. */
+static void
+test_settles(void)
+{
+    static const char *const agents[] = {"test", "behind"};
+    for (guint i = 0; i < G_N_ELEMENTS(agents); i++) {
+        g_autoptr(EbSessionFixture) f = eb_session_fixture_new(NULL, NULL, STRUCTURED);
+        g_autofree char *note = g_build_filename(f->dir, "agent-sessions", "note", NULL);
+        g_autofree char *args = g_strdup_printf("{\"agent\":\"%s\"}", agents[i]);
+        eb_session_fixture_open(f);
+        eb_session_fixture_turn(f, NULL, "behind note", args);
+        eb_session_end(eb_session_fixture_live(f, NULL), EB_SESSION_END_STOPPED, NULL);
+        eb_session_fixture_wait_ended(f, 1);
+        g_assert_cmpint(g_file_test(note, G_FILE_TEST_EXISTS), ==, i == 1);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -408,6 +425,7 @@ main(int argc, char **argv)
     g_test_add_func("/session/cancel-while-asked", test_cancel_while_asked);
     g_test_add_func("/session/cancel", test_cancel);
     g_test_add_func("/session/deaf-agent", test_deaf_agent);
+    g_test_add_func("/session/settles", test_settles);
     g_test_add_func("/session/crash", test_crash);
     g_test_add_func("/session/guests-vanish", test_guests_vanish);
     g_test_add_func("/session/restart-continues", test_restart_continues);
