@@ -36,9 +36,10 @@ struct _EbExchange {
     gsize owed; /* bytes whose window is given back when the guest took them */
     EbExchangePhase phase;
     gint64 moved_at;
-    gboolean kept;    /* up was used before */
-    gboolean retried; /* a second connection was tried */
-    gboolean heard;   /* something came back */
+    gboolean kept;        /* up was used before */
+    gboolean unprocessed; /* the upstream says that it did nothing with the request */
+    gboolean retried;     /* a second connection was tried */
+    gboolean heard;       /* something came back */
     /* the way up */
     GBytes *whole; /* (owned) (nullable): the body, when it was small and here at once */
     gsize whole_at;
@@ -61,9 +62,10 @@ EbExchange *eb_exchange_ref(EbExchange *self);
 void eb_exchange_unref(EbExchange *self);
 
 /**
- * eb_exchange_fail: the connection let the request down. When it was used before, nothing of an answer came, and the
- * body is still here as a whole, the request is sent once more on a connection of its own; otherwise it is refused, or
- * its answer cut off. @detail: static text
+ * eb_exchange_fail: the connection let the request down. It is sent once more on a connection of its own when nothing of
+ * an answer came, its body is still here as a whole, and it cannot be carried out twice by that: the upstream says that
+ * it did nothing with it, or it is idempotent and came upon the end of a kept connection (RFC 9110, section 9.2.2).
+ * Otherwise it is refused, or its answer cut off. @detail: static text
  */
 void eb_exchange_fail(EbExchange *self, const char *detail);
 /** eb_exchange_refuse: @detail: (nullable): static text. Once the answer has begun it is cut off instead. */

@@ -361,6 +361,16 @@ exchange_dial(EbExchange *self)
     eb_dial_start(self->broker, self->config, &self->route.target, exchange_on_dialed, self, &self->dial);
 }
 
+/* A question to a model that is asked twice is paid twice, and counted once. */
+static gboolean
+may_repeat(const EbExchange *self)
+{
+    if (self->heard || self->retried || self->streamed > 0)
+        return FALSE;
+    return self->unprocessed ||
+           (self->kept && self->request->method != EB_HTTP_POST && self->request->method != EB_HTTP_PATCH);
+}
+
 /*
  * A kept connection may turn out to be closed by its other end just now. What streamed through is gone and cannot be
  * sent again; the client knows what to do with a 502.
@@ -370,7 +380,7 @@ eb_exchange_fail(EbExchange *self, const char *detail)
 {
     if (self->conn == NULL)
         return;
-    if (!self->kept || self->heard || self->retried || self->streamed > 0) {
+    if (!may_repeat(self)) {
         eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, detail);
         return;
     }

@@ -405,7 +405,7 @@ on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t code, void
     eb_h2_detach(self, exchange);
     /* The upstream says that it did nothing with it. */
     if (code == NGHTTP2_REFUSED_STREAM)
-        exchange->kept = TRUE;
+        exchange->unprocessed = TRUE;
     /* Unless the answer is complete and the guest only has to take what is left. */
     if (!exchange->ended)
         eb_exchange_fail(exchange, "it reset the stream");

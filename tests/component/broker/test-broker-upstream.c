@@ -373,6 +373,27 @@ test_closed_when_kept(void)
     script_end(&script);
 }
 
+/* Nobody knows what became of the first: a question that is asked twice is paid twice. */
+static void
+test_post_is_sent_once(void)
+{
+    static const char BYTES[] = OK "Content-Length: 2\r\n\r\nok";
+    g_autoptr(EbTestBroker) broker = eb_test_broker_prepare(NULL);
+    Script script = {0};
+
+    script_start(&script, broker);
+    script_say(&script, BYTES, strlen(BYTES));
+    script.silent = TRUE;
+    g_autofree char *first = ask(broker, "POST", "/x");
+    g_autofree char *second = ask(broker, "POST", "/x");
+    g_assert_true(g_str_has_suffix(first, "\r\n\r\nok"));
+    eb_test_assert_refused(second, 502, "upstream-failed");
+    g_assert_cmpuint(script.n_connections, ==, 1);
+    g_assert_cmpuint(script.n_requests, ==, 2);
+    script_stop(&script);
+    script_end(&script);
+}
+
 /* Open connections of this machine to @port, as the kernel has them. */
 static guint
 count_connections(guint16 port)
@@ -644,6 +665,7 @@ main(int argc, char **argv)
     g_test_add_func("/broker/upstream/answer-ahead", test_answer_ahead);
     g_test_add_func("/broker/upstream/answer-while-kept", test_answer_while_kept);
     g_test_add_func("/broker/upstream/closed-when-kept", test_closed_when_kept);
+    g_test_add_func("/broker/upstream/post-is-sent-once", test_post_is_sent_once);
     g_test_add_func("/broker/upstream/kept-bound", test_kept_bound);
     g_test_add_func("/broker/upstream/certificates", test_certificates);
     g_test_add_func("/broker/upstream/h2/answers", test_h2_answers);
