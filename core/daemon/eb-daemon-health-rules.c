@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/daemon/eb-daemon-health-rules.h"
 
+#include "core/base/eb-json-members.h"
+
 #include <string.h>
 
 /* Of one refusal or notice: the others are counted, and the doctor shows them. */
@@ -350,15 +352,6 @@ eb_health_rules_suspects(const EbHealthRules *self)
     return g_strv_builder_end(ids);
 }
 
-static void
-set_time(JsonObject *object, const char *member, gint64 ms)
-{
-    g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(ms / 1000);
-    g_autofree char *text = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
-
-    json_object_set_string_member(object, member, text != NULL ? text : "");
-}
-
 JsonArray *
 eb_health_rules_to_json(const EbHealthRules *self)
 {
@@ -377,7 +370,7 @@ eb_health_rules_to_json(const EbHealthRules *self)
         json_object_set_string_member(object, "remedy", row->remedy);
         json_object_set_boolean_member(object, "accepted", row->accepted);
         json_object_set_boolean_member(object, "holds", row->holds);
-        set_time(object, "since", row->since_ms);
+        eb_json_set_time(object, "since", row->since_ms);
         json_array_add_object_element(list, object);
     }
     return list;

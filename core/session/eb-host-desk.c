@@ -2,6 +2,7 @@
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-host-desk.h"
 
+#include "core/base/eb-json-members.h"
 #include "core/base/eb-source.h"
 #include "core/session/eb-host-ask.h"
 #include "core/session/eb-session-manager-private.h"
@@ -241,14 +242,6 @@ eb_host_desk_may_allow(EbHostDesk *self, const EbSessionRecord *record, const ch
     return eb_host_ask_may_allow(config_of(self), record, policy, author_id);
 }
 
-static void
-set_moment(JsonObject *object, const char *member, gint64 unix_ms)
-{
-    g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(unix_ms / 1000);
-    g_autofree char *text = moment != NULL ? g_date_time_format_iso8601(moment) : g_strdup("");
-    json_object_set_string_member(object, member, text);
-}
-
 JsonArray *
 eb_host_desk_list(EbHostDesk *self, const EbSessionRecord *record)
 {
@@ -258,18 +251,15 @@ eb_host_desk_list(EbHostDesk *self, const EbSessionRecord *record)
         const EbSessionRule *rule = record->hosts->pdata[i];
         JsonObject *object = json_object_new();
         json_object_set_string_member(object, "host", rule->rule);
-        if (rule->by != NULL)
-            json_object_set_string_member(object, "by", rule->by);
-        else
-            json_object_set_null_member(object, "by");
-        set_moment(object, "created", rule->created_ms);
+        eb_json_set_text_or_null(object, "by", rule->by);
+        eb_json_set_time(object, "created", rule->created_ms);
         json_array_add_object_element(list, object);
     }
     for (guint i = 0; place != NULL && i < place->once->len; i++) {
         const EbHostOnce *once = place->once->pdata[i];
         JsonObject *object = json_object_new();
         json_object_set_string_member(object, "host", once->host);
-        set_moment(object, "until", g_get_real_time() / 1000 + (once->until_us - g_get_monotonic_time()) / 1000);
+        eb_json_set_time(object, "until", g_get_real_time() / 1000 + (once->until_us - g_get_monotonic_time()) / 1000);
         json_array_add_object_element(list, object);
     }
     return list;

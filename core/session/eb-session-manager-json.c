@@ -4,14 +4,6 @@
 
 #include "core/base/eb-json-members.h"
 
-static void
-set_time(JsonObject *object, const char *member, gint64 ms)
-{
-    g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(ms / 1000);
-    g_autofree char *text = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
-    json_object_set_string_member(object, member, text != NULL ? text : "");
-}
-
 JsonObject *
 eb_session_record_to_json(const EbSessionRecord *record)
 {
@@ -23,8 +15,8 @@ eb_session_record_to_json(const EbSessionRecord *record)
     eb_json_set_text_or_null(object, "guest", record->instance);
     eb_json_set_text_or_null(object, "thread", record->thread);
     eb_json_set_text_or_null(object, "owner", record->owner);
-    set_time(object, "started", record->started_ms);
-    set_time(object, "last_activity", record->last_activity_ms);
+    eb_json_set_time(object, "started", record->started_ms);
+    eb_json_set_time(object, "last_activity", record->last_activity_ms);
     json_object_set_int_member(object, "turns", record->turns);
     eb_json_set_text_or_null(object, "transport", record->transport);
     eb_json_set_text_or_null(object, "model", record->model);

@@ -126,13 +126,11 @@ JsonObject *
 eb_egress_row_to_json(const EbEgressRow *self)
 {
     JsonObject *object = json_object_new();
-    g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(self->at_ms / 1000);
-    g_autofree char *at = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
     char hex[EB_EGRESS_HASH * 2 + 1];
 
     json_object_set_string_member(object, "event", "egress");
     json_object_set_int_member(object, "seq", self->seq);
-    eb_json_set_text_or_null(object, "at", at);
+    eb_json_set_time(object, "at", self->at_ms);
     eb_json_set_text_or_null(object, "kind", self->kind);
     eb_json_set_text_or_null(object, "host", self->host);
     json_object_set_int_member(object, "port", self->port);

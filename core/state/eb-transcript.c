@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define G_LOG_DOMAIN "eb-state"
 #include "core/state/eb-transcript.h"
+#include "core/base/eb-json-members.h"
 #include "core/base/eb-source.h"
 
 #define FLUSH_MS 250
@@ -259,10 +260,8 @@ node_from_row(sqlite3_stmt *row)
     g_autoptr(JsonNode) node = body != NULL ? eb_json_parse(body, strlen(body), &EB_JSON_LIMITS_SMALL, NULL) : NULL;
     JsonObject *object = eb_json_node_object(node);
     g_autoptr(JsonObject) event = object != NULL ? json_object_ref(object) : json_object_new();
-    g_autoptr(GDateTime) moment = g_date_time_new_from_unix_utc(sqlite3_column_int64(row, 0) / 1000);
-    g_autofree char *at = moment != NULL ? g_date_time_format_iso8601(moment) : NULL;
     g_autofree char *kind = eb_store_column_dup(row, 2);
-    json_object_set_string_member(event, "at", at != NULL ? at : "");
+    eb_json_set_time(event, "at", sqlite3_column_int64(row, 0));
     json_object_set_int_member(event, "turn", sqlite3_column_int64(row, 1));
     json_object_set_string_member(event, "event", kind != NULL ? kind : "");
     JsonNode *result = json_node_new(JSON_NODE_OBJECT);
