@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -64,6 +65,10 @@ static const char *const READABLE[] = {
     {                                                                                                                  \
         SCMP_SYS(name), EB_SANDBOX_MASKED, index, bits, wanted, 0                                                      \
     }
+#define FAIL_EQUAL(name, index, wanted, code)                                                                          \
+    {                                                                                                                  \
+        SCMP_SYS(name), EB_SANDBOX_EQUAL, index, 0, wanted, code                                                       \
+    }
 #define FAIL(name, code)                                                                                               \
     {                                                                                                                  \
         SCMP_SYS(name), EB_SANDBOX_ANY, 0, 0, 0, code                                                                  \
@@ -82,12 +87,19 @@ static const EbSandboxCall CALLS[] = {
     ALLOW(pipe2),
     ALLOW(fcntl),
     ALLOW(dup),
-    ALLOW(ioctl),
+    /* what the resolver and stdio ask; standard error may be somebody's terminal, which takes typed input by ioctl */
+    ALLOW_EQUAL(ioctl, 1, FIONREAD),
+    ALLOW_EQUAL(ioctl, 1, FIONBIO),
+    ALLOW_EQUAL(ioctl, 1, TCGETS),
     /* sockets: connecting out, accepting from the guest; seccomp sees the family, Landlock the rest */
     ALLOW_EQUAL(socket, 0, AF_INET),
     ALLOW_EQUAL(socket, 0, AF_INET6),
-    ALLOW_EQUAL(socket, 0, AF_UNIX),
     ALLOW_EQUAL(socket, 0, AF_NETLINK),
+    /*
+     * The account's sockets (the container daemon's, the service's, other sessions') would take a broker for the account:
+     * Landlock does not judge who connects to them. Resolving a name tries some, and goes on without.
+     */
+    FAIL_EQUAL(socket, 0, AF_UNIX, EAFNOSUPPORT),
     ALLOW(connect),
     ALLOW(bind),
     ALLOW(accept4),
@@ -180,6 +192,7 @@ static const EbSandboxCall CALLS[] = {
     FAIL(getresuid, EACCES),
     FAIL(getresgid, EACCES),
 #if SANITIZED
+    ALLOW(ioctl),
     ALLOW(prctl),
     ALLOW(prlimit64),
     ALLOW(open),

@@ -2,18 +2,22 @@
 /* The broker's sandbox, entered for real by children of the test: what is left to them, and what kills them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/eb-sandbox.h"
+#include "core/base/eb-unix.h"
 #include "core/broker/eb-broker-sandbox.h"
 #include "eb-test.h"
 
@@ -81,6 +85,7 @@ static int
 network_body(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
+    struct addrinfo *found = NULL;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
@@ -88,7 +93,25 @@ network_body(void)
     /* Refused by Landlock where it knows of networks; going out is what a broker is for. */
     if (landlock_abi >= 4 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0)
         return 2;
-    return 0;
+    /* Names are still resolved; which there are is the machine's affair. */
+    return getaddrinfo("localhost", NULL, NULL, &found) == EAI_SYSTEM ? 3 : 0;
+}
+
+/* What listens there acts on who connects: the container daemon, the service, other sessions' brokers. Landlock does not
+ * judge it. */
+static char *service_path;
+
+static int
+unix_body(void)
+{
+    struct sockaddr_un service = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    /* An error that is no death: the C library asks for such a socket to resolve names, and does without. */
+    if (fd < 0)
+        return errno == EAFNOSUPPORT ? 0 : 1;
+    g_strlcpy(service.sun_path, service_path, sizeof service.sun_path);
+    return connect(fd, (struct sockaddr *)&service, sizeof service) == 0 ? 2 : 3;
 }
 
 static int
@@ -111,6 +134,14 @@ exec_body(void)
 }
 
 #ifndef __SANITIZE_ADDRESS__
+static int
+terminal_body(void)
+{
+    const char typed = '#';
+
+    return ioctl(STDERR_FILENO, TIOCSTI, &typed) == 0 ? 1 : 2;
+}
+
 static int
 fork_body(void)
 {
@@ -151,8 +182,14 @@ bpf_body(void)
 static void
 test_left(void)
 {
-    static int (*const BODIES[])(void) = {files_body, network_body, state_body};
+    static int (*const BODIES[])(void) = {files_body, network_body, state_body, unix_body};
+    g_autofree char *directory = g_dir_make_tmp("eb-sandbox-XXXXXX", NULL);
+    eb_autofd int service = -1;
 
+    g_assert_nonnull(directory);
+    service_path = g_build_filename(directory, "service", NULL);
+    service = eb_unix_listen(service_path, 0600, 1, NULL);
+    g_assert_cmpint(service, >=, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(BODIES); i++) {
         int status = run_confined(BODIES[i]);
 
@@ -160,6 +197,9 @@ test_left(void)
         g_assert_true(WIFEXITED(status));
         g_assert_cmpint(WEXITSTATUS(status), ==, 0);
     }
+    g_assert_cmpint(unlink(service_path), ==, 0);
+    g_assert_cmpint(rmdir(directory), ==, 0);
+    g_clear_pointer(&service_path, g_free);
 }
 
 static void
@@ -176,6 +216,7 @@ test_killed(void)
         {"bpf", bpf_body},
 #ifndef __SANITIZE_ADDRESS__
         /* The sanitizers' own reports need these. */
+        {"terminal", terminal_body},
         {"fork", fork_body},
         {"ptrace", ptrace_body},
 #endif
