@@ -135,7 +135,9 @@ eb_sandbox_restrict_files(const char *const *readable, GError **error)
 static int
 add_call(scmp_filter_ctx filter, const EbSandboxCall *call)
 {
-    guint32 action = call->fail_errno == 0 ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO((guint32)call->fail_errno);
+    guint32 action = call->fail_errno == 0                 ? SCMP_ACT_ALLOW
+                     : call->fail_errno == EB_SANDBOX_KILL ? SCMP_ACT_KILL_PROCESS
+                                                           : SCMP_ACT_ERRNO((guint32)call->fail_errno);
     struct scmp_arg_cmp comparison = {.arg = call->argument};
 
     switch (call->match) {
@@ -155,11 +157,14 @@ add_call(scmp_filter_ctx filter, const EbSandboxCall *call)
 }
 
 gboolean
-eb_sandbox_filter(const EbSandboxCall *calls, gsize n_calls, GError **error)
+eb_sandbox_filter(const EbSandboxCall *calls, gsize n_calls, gboolean trap, GError **error)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    scmp_filter_ctx filter = seccomp_init(trap ? SCMP_ACT_TRAP : SCMP_ACT_KILL_PROCESS);
     int result = filter == NULL ? -ENOMEM : 0;
 
+    /* The library's own choice would end the thread alone. */
+    if (result == 0)
+        result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     for (gsize i = 0; result == 0 && i < n_calls; i++)
         result = add_call(filter, &calls[i]);
     if (result == 0)

@@ -42,6 +42,9 @@ typedef enum {
     EB_SANDBOX_MASKED, /* (argument & mask) == value */
 } EbSandboxMatch;
 
+/** EB_SANDBOX_KILL: of fail_errno: the call kills the process at once, whatever becomes of calls that are not listed. */
+#define EB_SANDBOX_KILL (-1)
+
 /** EbSandboxCall: one allowed system call; several rows of one number are alternatives. */
 typedef struct {
     int number; /* SCMP_SYS(name) */
@@ -49,12 +52,14 @@ typedef struct {
     guint argument;
     guint64 mask;
     guint64 value;
-    int fail_errno; /* 0 = allowed; otherwise the call fails with this and the process lives */
+    int fail_errno; /* 0 = allowed; EB_SANDBOX_KILL; otherwise the call fails with this and the process lives */
 } EbSandboxCall;
 
 /**
- * eb_sandbox_filter: from now on only @calls may be made; any other one kills the process, which the kernel logs.
+ * eb_sandbox_filter: from now on only @calls may be made.
+ * @trap: any other one raises SIGSYS, whose handler has to end the process; FALSE: it kills the process, as one of another
+ *   architecture always does. The kernel logs what it kills for.
  */
-gboolean eb_sandbox_filter(const EbSandboxCall *calls, gsize n_calls, GError **error);
+gboolean eb_sandbox_filter(const EbSandboxCall *calls, gsize n_calls, gboolean trap, GError **error);
 
 G_END_DECLS

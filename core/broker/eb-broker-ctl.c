@@ -6,21 +6,24 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <glib-unix.h>
 
 #include "core/base/eb-source.h"
-#include "core/base/eb-spawn.h"
 #include "core/base/eb-unix.h"
 #include "core/broker/eb-broker-report.h"
 #include "core/broker/eb-broker-sender.h"
+#include "core/broker/eb-broker-spawn.h"
 
 #define SOCKET_NAME "model.sock"
 /* Guests open connections in bursts, and the broker may be a moment late while it is replaced. */
 #define BACKLOG 4096
 /* Messages taken in one turn of the service's loop. */
 #define TURN 64
+/* Messages that the socket of a broker that died may hold; the kernel keeps no more of them. */
+#define MAX_REST 1024
 #define UPDATE_WAIT_MS 5000
 #define STOP_WAIT_MS 1000
 /* Deaths within a minute before it is given up; until then a replacement is there within a second. */
@@ -45,6 +48,7 @@ struct _EbBrokerCtl {
     gboolean ready;
     gboolean stopping;
     char *lacking;      /* (owned) (nullable): said once */
+    char *refused_call; /* (owned) (nullable): what the one that runs said it dies of */
     GTask *starting;    /* (owned) (nullable) */
     GQueue updating;    /* (element-type GTask) (owned): task data is the serial */
     GTask *stop_task;   /* (owned) (nullable) */
@@ -60,6 +64,7 @@ enum {
     SIGNAL_AUDIT,
     SIGNAL_DENIED,
     SIGNAL_PROVIDER_ERROR,
+    SIGNAL_CALL_REFUSED,
     SIGNAL_DIED,
     SIGNAL_DEGRADED,
     SIGNAL_BUDGET,
@@ -227,6 +232,10 @@ ctl_take(EbBrokerCtl *self, const EbBrokerMsg *msg)
     case EB_BROKER_MSG_DENIED:
         take_denied(self, msg);
         break;
+    case EB_BROKER_MSG_CALL_REFUSED:
+        g_free(self->refused_call);
+        self->refused_call = eb_broker_report_call(msg);
+        break;
     default:
         eb_broker_report_emit(G_OBJECT(self), msg, self->wanted->session);
         break;
@@ -322,16 +331,26 @@ ctl_on_restart(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+/* What it said before it died is in the socket still: rows of the audit, what was used, and what it died of. */
+static void
+ctl_take_rest(EbBrokerCtl *self)
+{
+    for (guint i = 0; i < MAX_REST && self->control >= 0; i += TURN)
+        ctl_on_control(self->control, G_IO_IN, self);
+}
+
 static void
 ctl_on_death(EbBrokerCtl *self, int status)
 {
-    g_autofree char *how = eb_child_describe_status(status);
     g_autofree char *why = NULL;
     gint64 now = g_get_monotonic_time();
     gboolean again;
 
-    why =
-        g_strdup_printf("%s%s", how, strstr(how, "SIGSYS") != NULL ? " (a system call that its sandbox refuses)" : "");
+    ctl_take_rest(self);
+    why = eb_broker_report_death(status, self->refused_call);
+    g_clear_pointer(&self->refused_call, g_free);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+        g_signal_emit(self, signals[SIGNAL_CALL_REFUSED], 0, why);
     ctl_drop_control(self);
     g_clear_object(&self->child);
     if (self->stop_task != NULL || self->stopping)
@@ -371,37 +390,10 @@ ctl_on_exit(GObject *source, GAsyncResult *result, gpointer user_data)
         ctl_finish_stop(self);
 }
 
-static EbSpawn *
-build_spawn(EbBrokerCtl *self, GError **error)
-{
-    static const char *const PASSED[] = {"ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "G_SLICE"};
-    int program = eb_paths_get_broker_fd(self->paths, error);
-    EbSpawn *spawn;
-    int err;
-
-    if (program < 0)
-        return NULL;
-    spawn = eb_spawn_new_fd(program, "errand-box-broker");
-    /* Nothing of the desktop: no settings, no proxies of the host's, no remote files. */
-    eb_spawn_add_env(spawn, "GIO_USE_VFS", "local");
-    eb_spawn_add_env(spawn, "GSETTINGS_BACKEND", "memory");
-    eb_spawn_add_env(spawn, "GIO_USE_PROXY_RESOLVER", "dummy");
-    eb_spawn_add_env(spawn, "GIO_USE_NETWORK_MONITOR", "base");
-    eb_spawn_add_env(spawn, "MALLOC_ARENA_MAX", "1");
-    eb_spawn_add_env(spawn, "LANG", "C.UTF-8");
-    /* Set by the tests' builds alone. */
-    for (gsize i = 0; i < G_N_ELEMENTS(PASSED); i++)
-        eb_spawn_pass_env(spawn, PASSED[i]);
-    err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (err >= 0)
-        eb_spawn_take_fd(spawn, err, STDERR_FILENO);
-    return spawn;
-}
-
 static gboolean
 ctl_spawn(EbBrokerCtl *self, GError **error)
 {
-    g_autoptr(EbSpawn) spawn = build_spawn(self, error);
+    g_autoptr(EbSpawn) spawn = eb_broker_spawn_new(self->paths, error);
     int ends[2], listener;
 
     if (spawn == NULL || !eb_unix_pair(SOCK_SEQPACKET, ends, error))
@@ -649,6 +641,7 @@ eb_broker_ctl_finalize(GObject *object)
     g_clear_object(&self->paths);
     g_free(self->socket_path);
     g_free(self->lacking);
+    g_free(self->refused_call);
     g_clear_pointer(&self->wanted, eb_broker_rules_free);
     g_clear_pointer(&self->good, eb_broker_rules_free);
     G_OBJECT_CLASS(eb_broker_ctl_parent_class)->finalize(object);
@@ -668,6 +661,8 @@ eb_broker_ctl_class_init(EbBrokerCtlClass *klass)
                                           G_TYPE_STRING, G_TYPE_UINT, G_TYPE_STRING);
     signals[SIGNAL_PROVIDER_ERROR] = g_signal_new("provider-error", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                                                   G_TYPE_NONE, 3, G_TYPE_STRING, G_TYPE_UINT, G_TYPE_STRING);
+    signals[SIGNAL_CALL_REFUSED] =
+        g_signal_new("call-refused", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
     signals[SIGNAL_DIED] = g_signal_new("died", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 2,
                                         G_TYPE_BOOLEAN, G_TYPE_STRING);
     g_signal_new("canary", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);

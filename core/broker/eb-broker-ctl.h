@@ -49,8 +49,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBrokerRules, eb_broker_rules_free)
  *       lost: rows missing before this one, when the service did not keep up.
  *   "denied" (const char *host, guint port, const char *code): first refusal of a host.
  *   "provider-error" (const char *provider, guint status, const char *text): e.g. 401: the operator's business.
- *   "died" (gboolean restarted, const char *why): @restarted: another one takes over under the same socket, within a
+ *   "died" (gboolean restarted, const char *why): @why: "was killed by SIGKILL"; @restarted: another one takes over under the same socket, within a
  *       second; FALSE after too many deaths in a minute: connections are refused from then on.
+ *   "call-refused" (const char *why): before "died": it was killed for a system call; @why is that signal's.
  *   "budget" (guint type, JsonObject *told): EB_BROKER_MSG_ASK (answer with eb_broker_ctl_grant()), _MORE (likewise) or
  *       _USED: id, provider, model, tokens_in, tokens_out, tokens_cached, tokens_written, flag.
  *   "canary" (const char *where): the canary of the rules was seen in what the guest sent.

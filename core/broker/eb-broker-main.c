@@ -72,7 +72,7 @@ main(int argc, char **argv)
     if (tls == NULL)
         return fail(error);
     resolver = g_resolver_get_default();
-    if (!eb_broker_sandbox_enter(&lacking, &error))
+    if (!eb_broker_sandbox_enter(EB_BROKER_CONTROL_FD, &lacking, &error))
         return fail(error);
     /* The default context wakes itself through a descriptor on every change; one of our own knows its thread. */
     context = g_main_context_new();

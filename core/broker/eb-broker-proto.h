@@ -54,6 +54,8 @@ typedef enum {
     EB_BROKER_MSG_USED,     /* SERIAL, NAME, MODEL, TOKENS_IN, _OUT, _CACHED, _WRITTEN, FLAGS: 1 = estimated */
 
     EB_BROKER_MSG_CANARY_SEEN = 92, /* TEXT: where */
+
+    EB_BROKER_MSG_CALL_REFUSED = 100, /* NUMBER: of the system call that ends this broker */
 } EbBrokerMsgType;
 
 typedef enum {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/broker/eb-broker-report.h"
 
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#include "core/base/eb-spawn.h"
 #include "core/base/eb-unix.h"
 
 /* Bytes of a model's name; what is longer is none. */
@@ -63,6 +68,31 @@ eb_broker_report_target(const EbBrokerMsg *msg, guint *port)
     if (length > 2 && target[0] == '[' && target[length - 1] == ']')
         return g_strndup(target + 1, length - 2);
     return g_steal_pointer(&target);
+}
+
+char *
+eb_broker_report_call(const EbBrokerMsg *msg)
+{
+    guint64 number = MIN(eb_broker_msg_number(msg, EB_BROKER_TAG_NUMBER, 0), (guint64)G_MAXINT32);
+    char *found = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
+    char *name = found != NULL ? g_strdup(found) : g_strdup_printf("number %" G_GUINT64_FORMAT, number);
+
+    free(found);
+    return name;
+}
+
+char *
+eb_broker_report_death(int status, const char *call)
+{
+    g_autofree char *how = eb_child_describe_status(status);
+
+    if (!WIFSIGNALED(status))
+        return g_steal_pointer(&how);
+    if (WTERMSIG(status) != SIGSYS)
+        return g_strdup_printf("was %s", how);
+    if (call != NULL)
+        return g_strdup_printf("was %s: system call %s is not allowed", how, call);
+    return g_strdup_printf("was %s: a system call of those that end it at once, such as execve, ptrace or mount", how);
 }
 
 /* (transfer full): an ASK, MORE or USED */

@@ -129,11 +129,25 @@ on_provider_error(GObject *broker, const char *name, guint status, const char *w
 /* --- the broker itself --- */
 
 static void
+on_call_refused(GObject *broker, const char *why, gpointer user_data)
+{
+    EbSession *self = EB_SESSION(user_data);
+    if (!is_due(&self->alarms.refused_us))
+        return;
+    g_autofree char *text =
+        g_strdup_printf("the broker of session %s %s. Either the agent found a way into its broker, or "
+                        "a library of this host was updated to one that errand-box does not know: look "
+                        "at what the agent did and at what was updated; !stop ends the session",
+                        self->record->id, why);
+    tell_operators(self, text);
+}
+
+static void
 on_broker_died(GObject *broker, gboolean restarted, const char *why, gpointer user_data)
 {
     EbSession *self = EB_SESSION(user_data);
-    eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, "a broker ended", "EB_SESSION", self->record->id, "EB_REASON", why,
-                 NULL);
+    g_autofree char *text = g_strdup_printf("the broker of session %s %s", self->record->id, why);
+    eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, text, "EB_SESSION", self->record->id, "EB_REASON", why, NULL);
     if (!restarted)
         eb_session_notice(self,
                           "the broker of this session is gone: the agent reaches no model provider and no host any "
@@ -166,6 +180,7 @@ eb_session_attach_broker(EbSession *self, EbGuest *guest)
     } handlers[] = {
         {"denied", G_CALLBACK(on_denied)},
         {"provider-error", G_CALLBACK(on_provider_error)},
+        {"call-refused", G_CALLBACK(on_call_refused)},
         {"died", G_CALLBACK(on_broker_died)},
     };
     for (gsize i = 0; guest->broker != NULL && i < G_N_ELEMENTS(handlers); i++)

@@ -17,7 +17,7 @@ G_BEGIN_DECLS
 #define EB_SESSION_MAX_ALARMS 32
 /** EbSessionAlarms: when people were last told of something that goes on, monotonic; 0 = never. */
 typedef struct {
-    gint64 died_us;
+    gint64 died_us, refused_us;
     guint n_providers;
     struct {
         char *name;

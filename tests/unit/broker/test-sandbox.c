@@ -18,6 +18,7 @@
 
 #include "core/base/eb-sandbox.h"
 #include "core/base/eb-unix.h"
+#include "core/broker/eb-broker-proto.h"
 #include "core/broker/eb-broker-sandbox.h"
 #include "eb-test.h"
 
@@ -26,23 +27,47 @@
 /* Asked for before entering: inside, the question itself kills. */
 static guint landlock_abi;
 
-/* Runs @body in a child that has entered the sandbox; its wait status. */
+/* The number of the call that the child told of before it died, -1 = of none. */
 static int
-run_confined(int (*body)(void))
+take_told(int fd)
 {
-    pid_t pid = fork();
-    int status = 0;
+    guint8 bytes[EB_BROKER_MSG_MAX];
+    gssize got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    g_autoptr(GError) error = NULL;
+    EbBrokerMsg msg;
 
+    if (got <= 0)
+        return -1;
+    g_assert_true(eb_broker_msg_decode(bytes, (gsize)got, &msg, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(msg.type, ==, EB_BROKER_MSG_CALL_REFUSED);
+    return (int)eb_broker_msg_number(&msg, EB_BROKER_TAG_NUMBER, G_MAXUINT64);
+}
+
+/* Runs @body in a child that has entered the sandbox; its wait status. @told: (out) (optional) */
+static int
+run_confined(int (*body)(void), int *told)
+{
+    int status = 0, ends[2], number;
+    pid_t pid;
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), ==, 0);
+    pid = fork();
     if (pid == 0) {
         g_autofree char *lacking = NULL;
         g_autoptr(GError) error = NULL;
 
-        if (!eb_sandbox_harden(&error) || !eb_broker_sandbox_enter(&lacking, &error))
+        if (!eb_sandbox_harden(&error) || !eb_broker_sandbox_enter(ends[1], &lacking, &error))
             _exit(CANNOT_ENTER);
         _exit(body());
     }
     g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
     g_assert_false(WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_ENTER);
+    number = take_told(ends[0]);
+    if (told != NULL)
+        *told = number;
+    close(ends[0]);
+    close(ends[1]);
     return status;
 }
 
@@ -151,7 +176,7 @@ fork_body(void)
 static int
 ptrace_body(void)
 {
-    return ptrace(PTRACE_ATTACH, getppid(), 0, 0) == 0 ? 1 : 2;
+    return ptrace(PTRACE_ATTACH, 1, 0, 0) == 0 ? 1 : 2;
 }
 #endif
 
@@ -179,10 +204,53 @@ bpf_body(void)
     return syscall(SYS_bpf, 0, NULL, 0) == 0 ? 1 : 2;
 }
 
+static int
+unforeseen_body(void)
+{
+    return syscall(SYS_getpriority, 0, 0) == 0 ? 1 : 2;
+}
+
+/* The handler of refused calls stays: no other, none, and not by an argument whose upper half the kernel cuts off. */
+static int
+replace_body(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    return sigaction(SIGSYS, &ignore, NULL) == 0 ? 1 : 2;
+}
+
+static int
+replace_high_body(void)
+{
+    return syscall(SYS_rt_sigaction, (1ul << 32) | SIGSYS, NULL, NULL, (size_t)8) == 0 ? 1 : 2;
+}
+
+/* A signal of a refused call that is blocked kills all the same. */
+static int
+blocked_body(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    return unforeseen_body();
+}
+
+static int
+signals_body(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+
+    for (int i = 1; i < SIGRTMAX; i++)
+        if (i != SIGSYS && sigaction(i, NULL, &action) != 0 && errno != EINVAL)
+            return i;
+    return 0;
+}
+
 static void
 test_left(void)
 {
-    static int (*const BODIES[])(void) = {files_body, network_body, state_body, unix_body};
+    static int (*const BODIES[])(void) = {files_body, network_body, state_body, unix_body, signals_body};
     g_autofree char *directory = g_dir_make_tmp("eb-sandbox-XXXXXX", NULL);
     eb_autofd int service = -1;
 
@@ -191,7 +259,7 @@ test_left(void)
     service = eb_unix_listen(service_path, 0600, 1, NULL);
     g_assert_cmpint(service, >=, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(BODIES); i++) {
-        int status = run_confined(BODIES[i]);
+        int status = run_confined(BODIES[i], NULL);
 
         g_test_message("%" G_GSIZE_FORMAT ": %d", i, status);
         g_assert_true(WIFEXITED(status));
@@ -208,26 +276,32 @@ test_killed(void)
     static const struct {
         const char *name;
         int (*body)(void);
+        int told; /* -1: it has no say */
     } CALLS[] = {
-        {"exec", exec_body},
-        {"packet socket", packet_body},
-        {"unshare", unshare_body},
-        {"open for writing", write_body},
-        {"bpf", bpf_body},
+        {"exec", exec_body, -1},
+        {"packet socket", packet_body, SYS_socket},
+        {"unshare", unshare_body, -1},
+        {"open for writing", write_body, SYS_openat},
+        {"bpf", bpf_body, -1},
+        {"unforeseen", unforeseen_body, SYS_getpriority},
+        {"replaced handler", replace_body, -1},
+        {"replaced handler, high bits", replace_high_body, -1},
+        {"blocked signal", blocked_body, -1},
 #ifndef __SANITIZE_ADDRESS__
         /* The sanitizers' own reports need these. */
-        {"terminal", terminal_body},
-        {"fork", fork_body},
-        {"ptrace", ptrace_body},
+        {"terminal", terminal_body, SYS_ioctl},
+        {"fork", fork_body, SYS_clone},
+        {"ptrace", ptrace_body, -1},
 #endif
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(CALLS); i++) {
-        int status = run_confined(CALLS[i].body);
+        int told = 0, status = run_confined(CALLS[i].body, &told);
 
-        g_test_message("%s: %d", CALLS[i].name, status);
+        g_test_message("%s: %d, %d", CALLS[i].name, status, told);
         g_assert_true(WIFSIGNALED(status));
         g_assert_cmpint(WTERMSIG(status), ==, SIGSYS);
+        g_assert_cmpint(told, ==, CALLS[i].told);
     }
 }
 
