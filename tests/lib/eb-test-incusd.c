@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -61,6 +62,22 @@ base_directory(const char *name)
     return g_strdup_printf("/tmp/ebi-%s-%s", sum, name);
 }
 
+/* A keeper that ends takes the file away: a lock on what has no name any more keeps nobody out. */
+static int
+lock_file(const char *path)
+{
+    for (;;) {
+        struct stat held, named;
+        int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+        g_assert_cmpint(fd, >=, 0);
+        g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
+        g_assert_cmpint(fstat(fd, &held), ==, 0);
+        if (stat(path, &named) == 0 && named.st_ino == held.st_ino)
+            return fd;
+        close(fd);
+    }
+}
+
 static char *
 read_word(const char *base, const char *name)
 {
@@ -82,9 +99,7 @@ eb_test_incusd_acquire(const char *name, char **reason)
     g_autofree char *lock_path = g_strconcat(base, ".lock", NULL);
     /* Held by a keeper from before its socket exists until after it has cleaned up. */
     g_autofree char *life_path = g_strconcat(base, ".life", NULL);
-    int lock = open(lock_path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-    g_assert_cmpint(lock, >=, 0);
-    g_assert_cmpint(flock(lock, LOCK_EX), ==, 0);
+    int lock = lock_file(lock_path);
     int fd = keeper_connect(path);
     if (fd < 0) {
         int life = open(life_path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -49,6 +49,7 @@ eb_test_temp_dir(const char *name)
 {
     g_autofree char *path = g_strdup_printf("/tmp/ebt-%s-XXXXXX", name != NULL ? name : "x");
 
+    g_assert_cmpint(main_pid, !=, 0); /* without eb_test_init() nobody would remove it */
     g_assert_nonnull(g_mkdtemp_full(path, 0700));
     if (temp_dirs == NULL) {
         temp_dirs = g_ptr_array_new_with_free_func(g_free);

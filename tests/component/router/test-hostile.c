@@ -240,7 +240,7 @@ test_storm(void)
 int
 main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, NULL);
+    eb_test_init(&argc, &argv);
     g_test_add_func("/hostile/denied-guest", test_denied_guest);
     g_test_add_func("/hostile/blocked-over-restart", test_blocked_over_restart);
     g_test_add_func("/hostile/secret-in-file", test_secret_in_file);

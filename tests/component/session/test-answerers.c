@@ -112,7 +112,7 @@ test_answer_to_another_question(void)
 int
 main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, NULL);
+    eb_test_init(&argc, &argv);
     g_test_add_func("/answerers/lists-change", test_lists_change);
     g_test_add_func("/answerers/lists-change-over-restart", test_lists_change_over_restart);
     g_test_add_func("/answerers/answer-to-another-question", test_answer_to_another_question);

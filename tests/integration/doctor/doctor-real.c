@@ -119,4 +119,6 @@ put_over(const char *to, const char *text)
 
     eb_test_write_file(file, text);
     bind_over(file, to);
+    /* The mount keeps the file; this process ends without taking its directories along. */
+    eb_test_remove_tree(dir);
 }
