@@ -123,6 +123,28 @@ test_idle(Fixture *self, gconstpointer unused)
     assert_received(self->host, "");
 }
 
+/* Bytes of either side begin the wait anew: what came before does not count any more. */
+static void
+test_busy(Fixture *self, gconstpointer from_host)
+{
+    int first = from_host != NULL ? self->host : self->guest, second = from_host != NULL ? self->guest : self->host;
+
+    assert_received(self->host, "early");
+    for (guint i = 0; i < 3; i++) {
+        EbTicked *ticked = self->broker->ticked.head->data;
+        gint64 before = g_get_monotonic_time(), moved = before;
+
+        while (moved == before)
+            moved = g_get_monotonic_time();
+        g_assert_cmpint(send(first, "busy", 4, 0), ==, 4);
+        assert_received(second, "busy");
+        ticked->tick(ticked->owner, before + EB_BROKER_IDLE_WAIT);
+        g_assert_true(is_open(self));
+    }
+    tick(self, EB_BROKER_IDLE_WAIT);
+    g_assert_false(is_open(self));
+}
+
 /* However busy it is. */
 static void
 test_total(Fixture *self, gconstpointer unused)
@@ -143,6 +165,8 @@ main(int argc, char **argv)
     ADD("guest-ends-first", NULL, test_half_close);
     ADD("host-ends-first", "host", test_half_close);
     ADD("idle", NULL, test_idle);
+    ADD("guest-is-busy", NULL, test_busy);
+    ADD("host-is-busy", "host", test_busy);
     ADD("total", NULL, test_total);
     return g_test_run();
 }
