@@ -8,6 +8,7 @@
 #include "core/broker/eb-broker-dial.h"
 #include "core/broker/eb-broker-link.h"
 #include "core/broker/eb-exchange-private.h"
+#include "core/broker/eb-meter.h"
 #include "core/broker/eb-upstream-request.h"
 
 /* A provider's failures are told once in this time. */
@@ -145,6 +146,17 @@ append_text(GString *text, const char *string)
     g_string_append_len(text, string, (gssize)strlen(string));
 }
 
+/* It was asked not to be: neither the key nor what it cost could be found in it. */
+static gboolean
+is_coded(const EbHttpAnswerHead *head)
+{
+    for (guint i = 0; i < head->n_headers; i++)
+        if (g_ascii_strcasecmp(head->headers[i].name, "Content-Encoding") == 0 && head->headers[i].value[0] != '\0' &&
+            g_ascii_strcasecmp(head->headers[i].value, "identity") != 0)
+            return TRUE;
+    return FALSE;
+}
+
 void
 eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head)
 {
@@ -157,6 +169,10 @@ eb_exchange_begin_answer(EbExchange *self, const EbHttpAnswerHead *head)
     /* The guest has no key that it could mend. */
     if (self->route.provider != NULL && head->status == 401) {
         exchange_refuse_quietly(self, EB_REFUSAL_PROVIDER_KEY, NULL);
+        return;
+    }
+    if (self->route.provider != NULL && is_coded(head)) {
+        eb_exchange_refuse(self, EB_REFUSAL_UPSTREAM, "its answer is compressed, which it was asked not to do");
         return;
     }
     self->phase = EB_EXCHANGE_BODY;
@@ -446,6 +462,16 @@ eb_exchange_body_ready(EbExchange *self)
     eb_exchange_unref(self);
 }
 
+/* The provider does not know that nobody waits, or knows it too late. */
+static void
+exchange_note_unanswered(EbExchange *self)
+{
+    EbMeter *meter = self->conn != NULL ? eb_front_conn_get_meter(self->conn) : NULL;
+
+    if (meter != NULL && self->up_done && self->phase == EB_EXCHANGE_ANSWER)
+        eb_meter_note_unanswered(meter);
+}
+
 void
 eb_exchange_tick(EbExchange *self, gint64 now)
 {
@@ -462,8 +488,10 @@ eb_exchange_tick(EbExchange *self, gint64 now)
         break;
     case EB_EXCHANGE_REQUEST:
     case EB_EXCHANGE_ANSWER:
-        if (waited >= EB_BROKER_FIRST_BYTE_WAIT)
+        if (waited >= EB_BROKER_FIRST_BYTE_WAIT) {
+            exchange_note_unanswered(self);
             eb_exchange_refuse(self, EB_REFUSAL_FIRST_BYTE_TIMEOUT, NULL);
+        }
         break;
     case EB_EXCHANGE_BODY:
     default:
@@ -476,5 +504,6 @@ eb_exchange_tick(EbExchange *self, gint64 now)
 void
 eb_exchange_abort(EbExchange *self)
 {
+    exchange_note_unanswered(self);
     exchange_detach(self, FALSE);
 }

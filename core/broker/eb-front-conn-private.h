@@ -35,6 +35,7 @@ struct _EbFrontConn {
     gboolean body_done;
     gboolean answer_begun;
     gboolean continue_due;
+    gboolean body_held; /* its last piece waits for a grant */
     gint64 deadline;
     gsize lingered;
     EbHttpFront front;
@@ -60,10 +61,14 @@ void eb_front_conn_destroy(EbFrontConn *self);
 void eb_front_conn_release(EbFrontConn *self);
 /** eb_front_conn_refuse_now: answers the running request, which has no exchange, with a refusal. */
 void eb_front_conn_refuse_now(EbFrontConn *self, const EbRefusal *refusal);
+/** eb_front_conn_refuse_held: the same, of one that may have an exchange which has not answered yet. */
+void eb_front_conn_refuse_held(EbFrontConn *self, const EbRefusal *refusal);
 /** eb_front_conn_receive: FALSE: nothing to read now, or (readable still set) the guest is gone. */
 gboolean eb_front_conn_receive(EbFrontConn *self, gsize most);
 /** eb_front_conn_exchange: sends the running request up; @route: its path is taken */
 void eb_front_conn_exchange(EbFrontConn *self, EbRoute *route);
+/** eb_front_conn_meter_body: counts bytes of a request's body before they go up. FALSE: they wait, or it was refused. */
+gboolean eb_front_conn_meter_body(EbFrontConn *self, const char *bytes, gsize length, gboolean last);
 /** eb_front_conn_meter: begins to count a request to a provider. FALSE: it waits, as for a connection that is being made,
  *  or was refused. */
 gboolean eb_front_conn_meter(EbFrontConn *self, EbRoute *route);

@@ -47,7 +47,7 @@ conn_end_request(EbFrontConn *self)
     g_clear_pointer(&self->config, eb_broker_config_unref);
     g_clear_pointer(&self->body, g_byte_array_unref);
     self->body_at = 0;
-    self->answer_begun = self->continue_due = FALSE;
+    self->answer_begun = self->continue_due = self->body_held = FALSE;
 }
 
 void
@@ -206,6 +206,14 @@ eb_front_conn_refuse_now(EbFrontConn *self, const EbRefusal *refusal)
         conn_close_later(self);
 }
 
+void
+eb_front_conn_refuse_held(EbFrontConn *self, const EbRefusal *refusal)
+{
+    if (self->exchange != NULL)
+        eb_exchange_abort(g_steal_pointer(&self->exchange));
+    eb_front_conn_refuse_now(self, refusal);
+}
+
 /* --- for the exchange --- */
 
 EbAudit *
@@ -282,6 +290,8 @@ eb_front_conn_read_body(EbFrontConn *self, char *buffer, gsize size, gsize *n_re
         EbHttpResult result;
         gsize consumed = 0;
 
+        if (self->body_held)
+            return EB_BODY_WAIT;
         if (self->body != NULL && self->body->len > self->body_at) {
             *n_read = MIN(size, self->body->len - self->body_at);
             memcpy(buffer, self->body->data + self->body_at, *n_read);
@@ -307,10 +317,11 @@ eb_front_conn_read_body(EbFrontConn *self, char *buffer, gsize size, gsize *n_re
         conn_drop_input(self, consumed);
         self->body_done = result == EB_HTTP_DONE;
         if (result == EB_HTTP_REFUSED) {
-            eb_exchange_abort(g_steal_pointer(&self->exchange));
-            eb_front_conn_refuse_now(self, &refusal);
+            eb_front_conn_refuse_held(self, &refusal);
             return EB_BODY_BROKEN;
         }
+        if (!eb_front_conn_meter_body(self, (const char *)self->body->data, self->body->len, self->body_done))
+            return self->body_held ? EB_BODY_WAIT : EB_BODY_BROKEN;
     }
 }
 
@@ -639,6 +650,9 @@ conn_tick(gpointer owner, gint64 now)
             eb_refusal_set(&refusal, EB_REFUSAL_BUDGET_TIMEOUT, self->audit.provider, NULL);
             eb_front_conn_refuse_now(self, &refusal);
         }
+    } else if (self->body_held && eb_meter_is_late(self->meter, now)) {
+        eb_refusal_set(&refusal, EB_REFUSAL_BUDGET_TIMEOUT, self->audit.provider, NULL);
+        eb_front_conn_refuse_held(self, &refusal);
     } else if (self->state == EB_FRONT_EXCHANGE) {
         eb_exchange_tick(self->exchange, now);
     } else if (now >= self->deadline) {

@@ -43,3 +43,38 @@ eb_front_conn_meter(EbFrontConn *self, EbRoute *route)
         return TRUE;
     }
 }
+
+static void
+conn_on_granted_late(gpointer user_data, const EbRefusal *refusal)
+{
+    EbFrontConn *self = user_data;
+
+    self->holds++;
+    self->body_held = FALSE;
+    if (refusal != NULL)
+        eb_front_conn_refuse_held(self, refusal);
+    else if (self->exchange != NULL)
+        eb_exchange_body_ready(self->exchange);
+    self->holds--;
+    eb_front_conn_release(self);
+}
+
+gboolean
+eb_front_conn_meter_body(EbFrontConn *self, const char *bytes, gsize length, gboolean last)
+{
+    EbRefusal refusal;
+
+    if (self->meter == NULL)
+        return TRUE;
+    switch (eb_meter_take_body(self->meter, bytes, length, last, conn_on_granted_late, self, &refusal)) {
+    case EB_METER_ASKED:
+        self->body_held = TRUE;
+        return FALSE;
+    case EB_METER_REFUSED:
+        eb_front_conn_refuse_held(self, &refusal);
+        return FALSE;
+    case EB_METER_GO:
+    default:
+        return TRUE;
+    }
+}

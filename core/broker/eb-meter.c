@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/broker/eb-broker-link.h"
+#include "core/broker/eb-broker-proto.h"
 #include "core/broker/eb-exchange.h"
 #include "core/broker/eb-front-conn.h"
 
@@ -19,83 +20,23 @@ struct _EbMeter {
     gpointer user_data;
     gint64 asked_at;
     gboolean budget;   /* grants are needed */
+    gboolean whole;    /* the request is of no use with less than it asked for */
+    gboolean sent;     /* it went up, and nobody waited for its answer */
+    gboolean cut;      /* its answer ended before its end */
     gboolean asking;   /* for more */
     gboolean denied;   /* there is no more */
-    guint64 granted;   /* tokens */
+    guint64 asked;     /* tokens, in all */
+    guint64 granted;   /* of them */
     guint64 overshoot; /* tokens beyond what was granted before it is cut off */
-    guint64 guess_in;
+    guint64 reserve;   /* tokens of an answer without a limit */
+    gsize peeked;      /* bytes of the body that were looked at before it went up */
     guint status;
-    gboolean streaming;
-    gboolean background;
-    char model[EB_USAGE_TEXT];
+    char model[EB_USAGE_TEXT]; /* as it was asked for */
+    EbUsageAsk ask;
     EbUsageScan scan;
 };
 
-static gboolean
-ends_with(const char *path, gsize length, const char *end)
-{
-    gsize n = strlen(end);
-
-    return length >= n && memcmp(path + length - n, end, n) == 0;
-}
-
-EbMeterPath
-eb_meter_judge_path(EbHttpMethod method, const char *path)
-{
-    static const char *const COUNTED[] = {"/chat/completions",  "/completions",       "/responses",
-                                          "/embeddings",        "/messages",          "/complete",
-                                          "/responses/compact", ":generateContent",   ":streamGenerateContent",
-                                          ":embedContent",      ":batchEmbedContents"};
-    static const char *const FREE[] = {"/count_tokens", ":countTokens", "/moderations", "/input_tokens"};
-    gsize length = strcspn(path, "?");
-
-    if (method == EB_HTTP_GET || method == EB_HTTP_HEAD || method == EB_HTTP_OPTIONS || method == EB_HTTP_DELETE)
-        return EB_METER_FREE;
-    while (length > 0 && path[length - 1] == '/')
-        length--;
-    for (gsize i = 0; i < G_N_ELEMENTS(FREE); i++)
-        if (ends_with(path, length, FREE[i]))
-            return EB_METER_FREE;
-    for (gsize i = 0; i < G_N_ELEMENTS(COUNTED); i++)
-        if (ends_with(path, length, COUNTED[i]))
-            return EB_METER_COUNTED;
-    return EB_METER_UNCOUNTED;
-}
-
 /* --- asking --- */
-
-/* gemini has its model and its way to answer in the path: .../models/NAME:streamGenerateContent */
-static void
-read_path(EbMeter *self, const char *path)
-{
-    const char *model = strstr(path, "/models/");
-    gsize length;
-
-    self->streaming = self->streaming || strstr(path, ":streamGenerateContent") != NULL;
-    if (model == NULL || self->model[0] != '\0')
-        return;
-    model += strlen("/models/");
-    length = strcspn(model, ":/?");
-    if (length < sizeof self->model)
-        g_strlcpy(self->model, model, length + 1);
-}
-
-static void
-read_request(EbMeter *self, const EbHttpRequest *request, const char *path, const char *body, gsize length,
-             guint64 *most)
-{
-    EbUsageScan scan;
-    guint64 bytes = request->chunked ? length : request->content_length;
-
-    eb_usage_scan_init(&scan, FALSE);
-    eb_usage_scan_run(&scan, body, MIN(length, EB_METER_PEEK));
-    g_strlcpy(self->model, scan.model, sizeof self->model);
-    self->background = scan.background;
-    self->streaming = scan.stream;
-    read_path(self, path);
-    self->guess_in = bytes / EB_USAGE_BYTES_A_TOKEN;
-    *most = scan.max_tokens;
-}
 
 static const char *
 cap_text(guint why)
@@ -107,13 +48,41 @@ cap_text(guint why)
     return TEXTS[why < G_N_ELEMENTS(TEXTS) ? why : 1];
 }
 
-/* What a request without a limit of its own is given to begin with; one that streams asks for more on its way. */
-static guint64
-first_reserve(const EbMeter *self, guint64 most, guint64 reserve)
+static void
+meter_free(EbMeter *self)
 {
-    if (most == 0)
-        return reserve;
-    return self->streaming ? MIN(most, reserve) : most;
+    g_hash_table_remove(self->broker->meters, &self->id);
+    g_free(self->provider);
+    g_free(self);
+}
+
+/* Tokens that the request needs as far as it was read. */
+static guint64
+needs(EbMeter *self)
+{
+    guint64 output = eb_usage_ask_get_output(&self->ask, self->reserve, &self->whole);
+
+    return MIN(eb_usage_ask_get_input(&self->ask) + output, EB_BROKER_MAX_TOKENS);
+}
+
+static void
+wait_for_grant(EbMeter *self, EbMeterAnswered answered, gpointer user_data)
+{
+    self->answered = answered;
+    self->user_data = user_data;
+    self->asked_at = g_get_monotonic_time();
+}
+
+static void
+send_ask(EbMeter *self)
+{
+    guint64 input = MIN(eb_usage_ask_get_input(&self->ask), EB_BROKER_MAX_TOKENS);
+
+    self->asked = needs(self);
+    g_strlcpy(self->model, self->ask.scan.model, sizeof self->model);
+    if (self->broker->link != NULL)
+        eb_broker_link_send_ask(self->broker->link, self->id, self->provider, self->model, input, self->asked - input,
+                                self->whole);
 }
 
 EbMeterVerdict
@@ -121,15 +90,14 @@ eb_meter_start(EbBroker *broker, EbBrokerConfig *config, EbProvider *provider, c
                const char *path, const char *body, gsize length, EbMeterAnswered answered, gpointer user_data,
                EbMeter **meter, EbRefusal *refusal)
 {
-    EbMeterPath kind = eb_meter_judge_path(request->method, path);
-    guint64 most = 0;
+    EbUsagePath kind = eb_usage_judge_path(request->method, eb_http_request_has_body(request), path);
 
     *meter = NULL;
-    if (kind == EB_METER_UNCOUNTED && config->budget) {
+    if (kind == EB_USAGE_PATH_UNCOUNTED && config->budget) {
         eb_refusal_set(refusal, EB_REFUSAL_UNCOUNTED, provider->name, NULL);
         return EB_METER_REFUSED;
     }
-    if (kind != EB_METER_COUNTED)
+    if (kind != EB_USAGE_PATH_COUNTED)
         return EB_METER_GO;
     EbMeter *self = g_new0(EbMeter, 1);
     self->broker = broker;
@@ -137,25 +105,71 @@ eb_meter_start(EbBroker *broker, EbBrokerConfig *config, EbProvider *provider, c
     self->provider = g_strdup(provider->name);
     self->budget = config->budget;
     self->overshoot = config->overshoot;
+    self->reserve = config->reserve;
     eb_usage_scan_init(&self->scan, FALSE);
-    read_request(self, request, path, body, length, &most);
-    if (self->budget && self->background) {
-        eb_refusal_set(refusal, EB_REFUSAL_UNCOUNTED, provider->name, "an answer in the background is not seen");
-        g_free(self->provider);
-        g_free(self);
+    eb_usage_ask_init(&self->ask, request, path);
+    g_hash_table_insert(broker->meters, &self->id, self);
+    /* Chunks have heads between their bytes: they are read as they go up. */
+    self->peeked = request->chunked ? 0 : (gsize)MIN(MIN(length, EB_METER_PEEK), request->content_length);
+    eb_usage_ask_run(&self->ask, body, self->peeked);
+    if (self->budget && eb_usage_ask_get_hidden(&self->ask) != NULL) {
+        eb_refusal_set(refusal, EB_REFUSAL_UNCOUNTED, provider->name, eb_usage_ask_get_hidden(&self->ask));
+        meter_free(self);
         return EB_METER_REFUSED;
     }
-    g_hash_table_insert(broker->meters, &self->id, self);
     *meter = self;
+    if (!self->budget) {
+        g_strlcpy(self->model, self->ask.scan.model, sizeof self->model);
+        return EB_METER_GO;
+    }
+    wait_for_grant(self, answered, user_data);
+    send_ask(self);
+    return EB_METER_ASKED;
+}
+
+/* A request of a guest's may say at its end what it hid at its beginning. */
+static EbMeterVerdict
+judge_whole(EbMeter *self, EbMeterAnswered answered, gpointer user_data)
+{
+    guint64 needed = needs(self), lacking = needed - MIN(self->asked, needed);
+
+    /* What was granted may be less than was asked for; that will do, but for one that needs all. */
+    if (self->whole)
+        lacking = needed - MIN(self->granted, needed);
+    if (lacking == 0 || self->broker->link == NULL)
+        return EB_METER_GO;
+    self->asked += lacking;
+    self->asking = TRUE;
+    wait_for_grant(self, answered, user_data);
+    eb_broker_link_send_more(self->broker->link, self->id, lacking);
+    return EB_METER_ASKED;
+}
+
+EbMeterVerdict
+eb_meter_take_body(EbMeter *self, const char *bytes, gsize length, gboolean last, EbMeterAnswered answered,
+                   gpointer user_data, EbRefusal *refusal)
+{
+    gsize known = MIN(self->peeked, length);
+    const char *hidden;
+
     if (!self->budget)
         return EB_METER_GO;
-    self->answered = answered;
-    self->user_data = user_data;
-    self->asked_at = g_get_monotonic_time();
-    if (broker->link != NULL)
-        eb_broker_link_send_ask(broker->link, self->id, self->provider, self->model, self->guess_in,
-                                first_reserve(self, most, config->reserve), most > 0 && !self->streaming);
-    return EB_METER_ASKED;
+    self->peeked -= known;
+    eb_usage_ask_run(&self->ask, bytes + known, length - known);
+    hidden = eb_usage_ask_get_hidden(&self->ask);
+    if (hidden == NULL && self->model[0] != '\0' && strcmp(self->model, self->ask.scan.model) != 0)
+        hidden = "it names more than one model";
+    if (hidden != NULL) {
+        eb_refusal_set(refusal, EB_REFUSAL_UNCOUNTED, self->provider, hidden);
+        return EB_METER_REFUSED;
+    }
+    return last ? judge_whole(self, answered, user_data) : EB_METER_GO;
+}
+
+gboolean
+eb_meter_knows(const EbMeter *self, gsize length)
+{
+    return !self->budget || self->peeked == length;
 }
 
 gboolean
@@ -178,8 +192,9 @@ eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why)
     if (self->answered == NULL)
         return;
     EbMeterAnswered answered = g_steal_pointer(&self->answered);
+    gboolean enough = granted > 0 && (!self->whole || self->granted >= self->asked);
     eb_refusal_set(&refusal, EB_REFUSAL_BUDGET, self->provider, cap_text(why));
-    answered(self->user_data, granted == 0 ? &refusal : NULL);
+    answered(self->user_data, enough ? NULL : &refusal);
 }
 
 /* --- the answer --- */
@@ -191,6 +206,18 @@ eb_meter_begin_answer(EbMeter *self, guint status, gboolean events)
     eb_usage_scan_init(&self->scan, events);
 }
 
+void
+eb_meter_note_unanswered(EbMeter *self)
+{
+    self->sent = self->status == 0;
+}
+
+void
+eb_meter_note_cut(EbMeter *self)
+{
+    self->cut = TRUE;
+}
+
 gboolean
 eb_meter_take(EbMeter *self, const char *bytes, gsize length)
 {
@@ -199,7 +226,7 @@ eb_meter_take(EbMeter *self, const char *bytes, gsize length)
     eb_usage_scan_run(&self->scan, bytes, length);
     if (!self->budget || self->status / 100 != 2)
         return TRUE;
-    eb_usage_scan_get(&self->scan, self->guess_in, &usage);
+    eb_usage_scan_get(&self->scan, eb_usage_ask_get_input(&self->ask), &usage);
     guint64 used = usage.tokens_in + usage.tokens_out;
     if (self->denied)
         return used <= self->granted + self->overshoot;
@@ -216,15 +243,19 @@ report(EbMeter *self)
 {
     EbUsage usage;
 
-    eb_usage_scan_get(&self->scan, self->guess_in, &usage);
+    eb_usage_scan_get(&self->scan, eb_usage_ask_get_input(&self->ask), &usage);
     if (usage.model[0] == '\0')
         g_strlcpy(usage.model, self->model, sizeof usage.model);
-    /* What was refused up there, or never answered, was not charged. */
-    if (self->status / 100 != 2)
+    guint64 least = eb_usage_ask_get_least(&self->ask, self->reserve);
+    /* What was refused up there, or never got there, was not charged. */
+    if (self->status / 100 != 2 && !self->sent)
         usage.tokens_in = usage.tokens_out = usage.tokens_cached = usage.tokens_written = 0;
     /* It goes on where nobody counts it. */
     else if (self->scan.background)
         usage.tokens_out = MAX(usage.tokens_in + usage.tokens_out, self->granted) - usage.tokens_in;
+    /* A model thinks out of sight; whoever does not wait to hear how much is not better off for it. */
+    else if (self->budget && usage.estimated && (self->sent || self->cut))
+        usage.tokens_out = MAX(usage.tokens_out, least);
     eb_broker_link_send_used(self->broker->link, self->id, self->provider, &usage);
 }
 
@@ -233,9 +264,7 @@ eb_meter_end(EbMeter *self)
 {
     if (self->broker->link != NULL && (self->budget || self->status / 100 == 2))
         report(self);
-    g_hash_table_remove(self->broker->meters, &self->id);
-    g_free(self->provider);
-    g_free(self);
+    meter_free(self);
 }
 
 /* --- the observer --- */
@@ -269,6 +298,8 @@ observe_bytes(gpointer watched, const char *bytes, gsize length)
 static void
 observe_end(gpointer watched, gboolean complete)
 {
+    if (!complete)
+        eb_meter_note_cut(watched);
 }
 
 const EbAnswerObserver EB_METER_OBSERVER = {observe_begin, observe_bytes, observe_end};

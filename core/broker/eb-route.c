@@ -10,8 +10,32 @@
 
 /* Every header a credential is carried in by any kind of provider, and what could stand for one. */
 static const char *const CREDENTIAL_HEADERS[] = {
-    "authorization", "x-api-key", "x-goog-api-key", "api-key", "x-auth-token", "proxy-authorization", "cookie",
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "api-key",
+    "x-auth-token",
+    "x-access-token",
+    "x-goog-iam-authorization-token",
+    "ocp-apim-subscription-key",
+    "proxy-authorization",
+    "cookie",
 };
+
+/* Parameters that carry one; Google's servers take each of them with a "$" before it as well. */
+static const char *const CREDENTIAL_PARAMETERS[] = {"key", "access_token", "oauth_token"};
+
+/*
+ * What would have the provider answer otherwise than it is read here: the key is looked for in what comes back, so that
+ * must not be compressed, in another alphabet or in parts; what an answer cost must be in it; and the method is what the
+ * request was judged by.
+ */
+static const char *const CHANGING_HEADERS[] = {
+    "accept-encoding",        "accept-charset",    "range", "if-range", "x-goog-fieldmask", "x-http-method",
+    "x-http-method-override", "x-method-override",
+};
+
+static const char *const CHANGING_PARAMETERS[] = {"httpMethod", "httpHeaders"};
 
 /* What tells an upstream about the way a request came, which is nobody's business outside. */
 static const char *const TRACE_HEADERS[] = {
@@ -41,10 +65,8 @@ eb_route_header_passes(const EbRoute *route, const EbHttpHeader *header)
         return FALSE;
     if (route->kind != EB_ROUTE_PROVIDER)
         return TRUE;
-    /* The key is looked for in what comes back, so that must not be compressed. */
-    if (g_ascii_strcasecmp(header->name, "accept-encoding") == 0)
-        return FALSE;
-    return !is_listed(header->name, CREDENTIAL_HEADERS, G_N_ELEMENTS(CREDENTIAL_HEADERS));
+    return !is_listed(header->name, CHANGING_HEADERS, G_N_ELEMENTS(CHANGING_HEADERS)) &&
+           !is_listed(header->name, CREDENTIAL_HEADERS, G_N_ELEMENTS(CREDENTIAL_HEADERS));
 }
 
 /* --- paths --- */
@@ -172,56 +194,65 @@ header_holds_nonce(const EbHttpHeader *header, EbProvider *provider)
     return value != NULL && is_nonce(provider, value, strlen(value));
 }
 
+/* Is @name what stands before the "=", however it is escaped? */
 static gboolean
-is_key_parameter(const char *parameter, gsize length)
+is_parameter(const char *parameter, gsize length, const char *name)
 {
     gsize at = 0;
+    gboolean first = TRUE;
 
-    for (const char *expected = "key"; *expected != '\0'; expected++) {
+    for (const char *expected = name; *expected != '\0'; first = FALSE) {
         char c;
         gsize step = at < length ? decode_one(parameter + at, &c) : 0;
 
-        if (step == 0 || g_ascii_tolower(c) != *expected)
+        if (step == 0 || at + step > length)
             return FALSE;
         at += step;
+        if (first && c == '$')
+            continue;
+        if (g_ascii_tolower(c) != g_ascii_tolower(*expected++))
+            return FALSE;
     }
     return at == length || parameter[at] == '=';
 }
 
-/* Takes every key= out of the query of @path; TRUE when one of them was the nonce. */
 static gboolean
-take_key_parameters(char *path, EbProvider *provider)
+is_one_of(const char *parameter, gsize length, const char *const *names, gsize n)
+{
+    for (gsize i = 0; i < n; i++)
+        if (is_parameter(parameter, length, names[i]))
+            return TRUE;
+    return FALSE;
+}
+
+/* Takes every credential out of the query of @path, and what changes the request; TRUE when one was the nonce. */
+static gboolean
+take_parameters(char *path, EbProvider *provider)
 {
     char *query = strchr(path, '?');
-    gboolean found = FALSE, first = TRUE;
+    gboolean found = FALSE;
     char *to, *from;
 
     if (query == NULL)
         return FALSE;
-    to = from = query + 1;
+    to = from = query;
     while (*from != '\0') {
-        gsize length = strcspn(from, "&");
-        gboolean more = from[length] != '\0';
+        /* With what it is separated by; some servers take ";" for that as well. */
+        gsize length = 1 + strcspn(from + 1, "&;");
+        const char *parameter = from + 1, *value = memchr(from, '=', length);
 
-        if (is_key_parameter(from, length)) {
-            const char *value = memchr(from, '=', length);
-
-            if (value != NULL) {
-                value++;
-                found = is_nonce(provider, value, length - (gsize)(value - from)) || found;
-            }
-        } else {
-            if (!first)
-                *to++ = '&';
+        if (is_one_of(parameter, length - 1, CREDENTIAL_PARAMETERS, G_N_ELEMENTS(CREDENTIAL_PARAMETERS))) {
+            if (value != NULL)
+                found = is_nonce(provider, value + 1, length - (gsize)(value + 1 - from)) || found;
+        } else if (!is_one_of(parameter, length - 1, CHANGING_PARAMETERS, G_N_ELEMENTS(CHANGING_PARAMETERS))) {
             memmove(to, from, length);
             to += length;
-            first = FALSE;
         }
-        from += length + (more ? 1 : 0);
+        from += length;
     }
     *to = '\0';
-    if (first)
-        *query = '\0';
+    if (*query != '\0')
+        *query = '?';
     return found;
 }
 
@@ -259,7 +290,7 @@ route_provider(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *ro
         eb_refusal_set(&route->refusal, EB_REFUSAL_BAD_REQUEST, provider->name, "the path holds a dot segment");
         return;
     }
-    known = take_key_parameters(route->path, provider);
+    known = take_parameters(route->path, provider);
     for (guint i = 0; i < request->n_headers; i++)
         known = header_holds_nonce(&request->headers[i], provider) || known;
     if (!known) {
@@ -280,14 +311,18 @@ route_own(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *route)
     eb_refusal_set(&route->refusal, EB_REFUSAL_NOT_FOUND, NULL, NULL);
 }
 
-/* A client that does not know of its base URL: allowing the host would only send the nonce there. */
+/*
+ * A client that does not know of its base URL: allowing the host would only send the nonce there. A rule would be for the
+ * host, so a guest is not to have it offered to people by asking for another port of it.
+ */
 static gboolean
-is_provider_host(EbBrokerConfig *config, const EbTarget *target)
+is_provider_host(EbBrokerConfig *config, const EbTarget *target, gboolean any_port)
 {
     for (guint i = 0; i < config->providers->len; i++) {
         const EbProvider *provider = config->providers->pdata[i];
 
-        if (strcmp(provider->host.host, target->host) == 0 && provider->host.port == target->port)
+        if (strcmp(provider->host.host, target->host) == 0 &&
+            ((any_port && !target->literal) || provider->host.port == target->port))
             return TRUE;
     }
     return FALSE;
@@ -326,7 +361,7 @@ eb_route_request(EbBrokerConfig *config, const EbHttpRequest *request, gboolean 
     }
     code = eb_refusal_from_verdict(eb_policy_judge(config->policy, &request->host, &route->rule));
     if (code != EB_REFUSAL_NONE) {
-        if (is_provider_host(config, &request->host))
+        if (is_provider_host(config, &request->host, code == EB_REFUSAL_HOST))
             code = EB_REFUSAL_PROVIDER_HOST;
         eb_refusal_set_target(&route->refusal, code, &request->host, NULL);
         return;

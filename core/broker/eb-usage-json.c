@@ -5,13 +5,16 @@
 
 /* More digits than a count of tokens has are no count of tokens. */
 #define MAX_NUMBER G_GUINT64_CONSTANT(1000000000000)
+#define MAX_EXPONENT 12
 
 enum {
     STATE_VALUE = 0, /* between values */
     STATE_STRING,
     STATE_ESCAPE,
     STATE_NUMBER,
-    STATE_FRACTION, /* what follows the whole part of a number */
+    STATE_FRACTION, /* behind its point */
+    STATE_EXPONENT,
+    STATE_NEGATIVE, /* no count of anything */
     STATE_WORD,     /* true, false, null */
 };
 
@@ -37,7 +40,13 @@ static const struct {
     {"prompt_tokens_details", EB_USAGE_KEY_DETAILS},
     {"input_tokens_details", EB_USAGE_KEY_DETAILS},
     {"generationConfig", EB_USAGE_KEY_GENERATION},
+    {"generation_config", EB_USAGE_KEY_GENERATION},
+    {"n", EB_USAGE_KEY_CHOICES},
+    {"best_of", EB_USAGE_KEY_CHOICES},
+    {"candidateCount", EB_USAGE_KEY_CHOICES},
+    {"candidate_count", EB_USAGE_KEY_CHOICES},
     {"max_tokens", EB_USAGE_KEY_MAX_TOKENS},
+    {"max_tokens_to_sample", EB_USAGE_KEY_MAX_TOKENS},
     {"max_completion_tokens", EB_USAGE_KEY_MAX_TOKENS},
     {"max_output_tokens", EB_USAGE_KEY_MAX_TOKENS},
     {"maxOutputTokens", EB_USAGE_KEY_MAX_TOKENS},
@@ -142,33 +151,53 @@ end_string(EbUsageJson *self)
         return;
     }
     self->key = EB_USAGE_KEY_OTHER;
-    for (gsize i = 0; i < G_N_ELEMENTS(KEYS) && !self->odd && self->length == self->kept; i++)
+    for (gsize i = 0; i < G_N_ELEMENTS(KEYS) && !self->odd && self->kept < EB_USAGE_TEXT - 1; i++)
         if (strcmp(KEYS[i].name, self->text) == 0)
             self->key = KEYS[i].key;
 }
 
 static void
-take_string(EbUsageJson *self, char c)
+keep(EbUsageJson *self, char c)
+{
+    if (self->kept < EB_USAGE_TEXT - 1)
+        self->text[self->kept++] = c;
+}
+
+/* A name is the same however it is written: "max\u005ftokens" is max_tokens to the provider. */
+static void
+take_escape(EbUsageJson *self, char c)
 {
     if (self->escapes > 0) {
-        self->escapes--;
-        return;
-    }
-    if (self->state == STATE_ESCAPE) {
-        /* \uXXXX is a character as any other; which one matters to nobody here. */
-        self->escapes = c == 'u' ? 4 : 0;
-        self->length += c == 'u' ? 2 : 0;
+        self->escaped = self->escaped * 16 + (guint)MAX(g_ascii_xdigit_value(c), 0);
+        if (--self->escapes > 0)
+            return;
+        /* None of our words has a character beyond ASCII. */
+        self->odd = self->odd || self->escaped == 0 || self->escaped > 0x7f;
+        keep(self, self->escaped > 0 && self->escaped <= 0x7f ? (char)self->escaped : '?');
         self->state = STATE_STRING;
-    } else if (c == '\\') {
-        self->odd = TRUE;
+    } else if (c == 'u') {
+        self->escapes = 4;
+        self->escaped = 0;
+        self->length += 3;
+    } else {
         self->length++;
+        keep(self, c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c == 'b' ? '\b' : c == 'f' ? '\f' : c);
+        self->state = STATE_STRING;
+    }
+}
+
+static void
+take_string(EbUsageJson *self, char c)
+{
+    if (self->state == STATE_ESCAPE) {
+        take_escape(self, c);
+    } else if (c == '\\') {
         self->state = STATE_ESCAPE;
     } else if (c == '"') {
         end_string(self);
     } else {
         self->length++;
-        if (self->kept < EB_USAGE_TEXT - 1)
-            self->text[self->kept++] = c;
+        keep(self, c);
     }
 }
 
@@ -200,8 +229,9 @@ take_value(EbUsageJson *self, char c)
         if (g_ascii_isdigit(c)) {
             self->state = STATE_NUMBER;
             self->number = (guint64)(c - '0');
+            self->exponent = 0;
         } else if (g_ascii_isalpha(c) || c == '-') {
-            self->state = c == '-' ? STATE_FRACTION : STATE_WORD;
+            self->state = c == '-' ? STATE_NEGATIVE : STATE_WORD;
             self->number = c == 't';
         }
         break;
@@ -214,23 +244,60 @@ is_of_number(char c)
     return g_ascii_isdigit(c) || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-';
 }
 
+/* 1e5 and 99999.5 are limits of about a hundred thousand to a provider. What is rounded here is rounded up. */
+static void
+take_number(EbUsageJson *self, char c)
+{
+    switch (self->state) {
+    case STATE_NUMBER:
+        if (g_ascii_isdigit(c))
+            self->number = MIN(self->number * 10 + (guint64)(c - '0'), MAX_NUMBER);
+        else
+            self->state = c == '.' ? STATE_FRACTION : STATE_EXPONENT;
+        if (c == '.')
+            self->number = MIN(self->number + 1, MAX_NUMBER);
+        break;
+    case STATE_FRACTION:
+        if (!g_ascii_isdigit(c))
+            self->state = STATE_EXPONENT;
+        break;
+    case STATE_EXPONENT:
+        if (c == '-')
+            self->state = STATE_FRACTION; /* smaller than what there is */
+        else if (g_ascii_isdigit(c))
+            self->exponent = MIN(self->exponent * 10 + (guint)(c - '0'), MAX_EXPONENT);
+        break;
+    case STATE_NEGATIVE:
+    default:
+        break;
+    }
+}
+
+static void
+end_number(EbUsageJson *self)
+{
+    for (guint i = 0; i < self->exponent; i++)
+        self->number = MIN(self->number * 10, MAX_NUMBER);
+    tell(self, EB_USAGE_NUMBER);
+}
+
 /* FALSE: the byte is not part of the number or word and is to be looked at again. */
 static gboolean
 take_scalar(EbUsageJson *self, char c)
 {
-    if (self->state == STATE_WORD ? g_ascii_isalpha(c) : is_of_number(c)) {
-        if (self->state == STATE_NUMBER && g_ascii_isdigit(c))
-            self->number = MIN(self->number * 10 + (guint64)(c - '0'), MAX_NUMBER);
-        else if (self->state == STATE_NUMBER)
-            self->state = STATE_FRACTION;
+    guint state = self->state;
+
+    if (state == STATE_WORD && g_ascii_isalpha(c))
+        return TRUE;
+    if (state != STATE_WORD && is_of_number(c)) {
+        take_number(self, c);
         return TRUE;
     }
-    guint state = self->state;
     self->state = STATE_VALUE;
-    if (state == STATE_NUMBER)
-        tell(self, EB_USAGE_NUMBER);
-    else if (state == STATE_WORD && self->number != 0)
-        tell(self, EB_USAGE_TRUE);
+    if (state == STATE_WORD)
+        tell(self, self->number != 0 ? EB_USAGE_TRUE : EB_USAGE_FALSE);
+    else if (state != STATE_NEGATIVE)
+        end_number(self);
     return FALSE;
 }
 
@@ -239,7 +306,7 @@ eb_usage_json_run(EbUsageJson *self, const char *bytes, gsize length)
 {
     for (gsize i = 0; i < length; i++) {
         /* Most of an answer is text: what cannot end it is passed over at once. */
-        if (self->state == STATE_STRING && self->escapes == 0 && self->kept == EB_USAGE_TEXT - 1) {
+        if (self->state == STATE_STRING && self->kept == EB_USAGE_TEXT - 1) {
             gsize start = i;
 
             while (i < length && bytes[i] != '"' && bytes[i] != '\\')

@@ -24,6 +24,7 @@ typedef enum {
     EB_USAGE_KEY_BACKGROUND,  /* answers that go on elsewhere */
     EB_USAGE_KEY_DETAILS,     /* prompt_tokens_details, input_tokens_details */
     EB_USAGE_KEY_GENERATION,  /* generationConfig */
+    EB_USAGE_KEY_CHOICES,     /* n, best_of, candidateCount: answers to one question, each up to the limit */
     EB_USAGE_KEY_MAX_TOKENS,  /* max_tokens, max_completion_tokens, max_output_tokens, maxOutputTokens */
     EB_USAGE_KEY_INPUT,       /* prompt_tokens, input_tokens, promptTokenCount */
     EB_USAGE_KEY_OUTPUT,      /* completion_tokens, output_tokens, candidatesTokenCount */
@@ -38,6 +39,7 @@ typedef enum {
     EB_USAGE_NUMBER, /* number is set */
     EB_USAGE_STRING, /* text, cut, and its whole length */
     EB_USAGE_TRUE,
+    EB_USAGE_FALSE,  /* or null */
     EB_USAGE_CLOSED, /* an object ended: key is its own */
 } EbUsageEventType;
 
@@ -63,12 +65,14 @@ struct _EbUsageJson {
     gpointer user_data;
     guint depth;   /* open objects and arrays, also those not followed */
     guint state;   /* of the reader */
-    guint escapes; /* characters of an escape still to come */
+    guint escapes; /* digits of an escape still to come */
+    guint escaped; /* what they stand for */
     EbUsageKey key;
     gboolean key_due;
-    gboolean odd; /* the text has escapes, so it is no key of ours */
+    gboolean odd; /* the text has escapes that are no key's of ours */
     guint64 number;
-    gsize length; /* of the text, whole */
+    guint exponent; /* of number */
+    gsize length;   /* of the text, whole */
     gsize kept;
     char text[EB_USAGE_TEXT];
     struct {

@@ -34,10 +34,10 @@ grow(guint64 *count, guint64 number)
 static void
 take_number(EbUsageScan *self, const EbUsageJson *json, const EbUsageEvent *event)
 {
-    if (event->key == EB_USAGE_KEY_MAX_TOKENS) {
+    if (event->key == EB_USAGE_KEY_MAX_TOKENS || event->key == EB_USAGE_KEY_CHOICES) {
         if (eb_usage_json_level(json) == 1 ||
             (eb_usage_json_level(json) == 2 && eb_usage_json_above(json, 0) == EB_USAGE_KEY_GENERATION))
-            grow(&self->max_tokens, event->number);
+            grow(event->key == EB_USAGE_KEY_CHOICES ? &self->choices : &self->max_tokens, event->number);
         return;
     }
     if (event->key == EB_USAGE_KEY_CACHED && eb_usage_json_above(json, 0) == EB_USAGE_KEY_DETAILS) {
@@ -59,6 +59,7 @@ take_number(EbUsageScan *self, const EbUsageJson *json, const EbUsageEvent *even
     if (event->key < G_N_ELEMENTS(counts) && counts[event->key] != NULL) {
         grow(counts[event->key], event->number);
         self->seen = TRUE;
+        self->seen_in = self->seen_in || (event->key != EB_USAGE_KEY_OUTPUT && event->key != EB_USAGE_KEY_THOUGHTS);
     }
 }
 
@@ -79,16 +80,37 @@ is_said(const EbUsageJson *json, const EbUsageEvent *event)
 }
 
 static void
+take_model(EbUsageScan *self, guint level, const EbUsageEvent *event)
+{
+    const char *name = event->length < EB_USAGE_TEXT ? event->text : "";
+
+    self->mixed = self->mixed || (level == 1 && self->model[0] != '\0' && strcmp(self->model, name) != 0);
+    g_strlcpy(self->model, name, sizeof self->model);
+}
+
+static void
 take_string(EbUsageScan *self, const EbUsageJson *json, const EbUsageEvent *event)
 {
     guint level = eb_usage_json_level(json);
 
-    if (event->key == EB_USAGE_KEY_MODEL && event->length < EB_USAGE_TEXT &&
+    if (event->key == EB_USAGE_KEY_MODEL &&
         (level == 1 || (level == 2 && (eb_usage_json_above(json, 0) == EB_USAGE_KEY_RESPONSE ||
                                        eb_usage_json_above(json, 0) == EB_USAGE_KEY_MESSAGE))))
-        g_strlcpy(self->model, event->text, sizeof self->model);
+        take_model(self, level, event);
     else if (is_said(json, event))
         self->fresh += event->length;
+}
+
+/* Of two that contradict each other, who knows which one a provider takes: neither is one. */
+static void
+take_flag(EbUsageScan *self, const EbUsageJson *json, const EbUsageEvent *event)
+{
+    gboolean yes = event->type == EB_USAGE_TRUE;
+
+    if (event->key == EB_USAGE_KEY_BACKGROUND && eb_usage_json_level(json) <= 2)
+        self->background = self->background || event->type != EB_USAGE_FALSE;
+    else if (event->key == EB_USAGE_KEY_STREAM && eb_usage_json_level(json) == 1)
+        self->stream = ++self->n_stream == 1 && yes;
 }
 
 static void
@@ -96,6 +118,8 @@ on_event(const EbUsageJson *json, const EbUsageEvent *event, gpointer user_data)
 {
     EbUsageScan *self = user_data;
 
+    if (event->type != EB_USAGE_CLOSED)
+        take_flag(self, json, event);
     switch (event->type) {
     case EB_USAGE_NUMBER:
         take_number(self, json, event);
@@ -104,10 +128,7 @@ on_event(const EbUsageJson *json, const EbUsageEvent *event, gpointer user_data)
         take_string(self, json, event);
         break;
     case EB_USAGE_TRUE:
-        if (event->key == EB_USAGE_KEY_BACKGROUND && eb_usage_json_level(json) <= 2)
-            self->background = TRUE;
-        else if (event->key == EB_USAGE_KEY_STREAM && eb_usage_json_level(json) == 1)
-            self->stream = TRUE;
+    case EB_USAGE_FALSE:
         break;
     case EB_USAGE_CLOSED:
     default:
@@ -186,7 +207,7 @@ eb_usage_scan_get(const EbUsageScan *self, guint64 guess_in, EbUsage *usage)
     guint64 beside = self->cache_read + self->cache_write;
 
     *usage = (EbUsage){
-        .tokens_in = self->seen ? self->input + self->tool_input + beside : guess_in,
+        .tokens_in = self->seen_in ? self->input + self->tool_input + beside : guess_in,
         .tokens_out =
             self->output + self->thoughts + (self->fresh + EB_USAGE_BYTES_A_TOKEN - 1) / EB_USAGE_BYTES_A_TOKEN,
         .tokens_cached = self->cached + self->cache_read,

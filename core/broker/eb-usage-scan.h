@@ -31,10 +31,14 @@ typedef struct {
     gboolean events; /* text/event-stream: only what follows "data:" is JSON */
     guint line;      /* bytes of "data:" matched; more = within or past it */
     guint64 input, output, thoughts, tool_input, cached, cache_read, cache_write;
-    gboolean seen;       /* usage of the input */
+    gboolean seen;       /* usage */
+    gboolean seen_in;    /* usage of the input */
     gboolean complete;   /* usage of the output */
     gboolean background; /* it goes on where we do not see it */
-    gboolean stream;     /* of a request: it asks for a stream */
+    gboolean stream;     /* of a request: it asks for a stream, and says so once */
+    guint n_stream;      /* times that it says whether it does */
+    gboolean mixed;      /* of a request: it names more than one model */
+    guint64 choices;     /* of a request: answers that it asks for, 0 = it does not say */
     guint64 bytes;       /* of all */
     guint64 fresh;       /* bytes of text since the last usage */
     guint64 max_tokens;  /* of a request: what it states, 0 = nothing */

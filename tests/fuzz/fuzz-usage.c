@@ -29,6 +29,7 @@ LLVMFuzzerTestOneInput(const guint8 *bytes, gsize length)
     g_assert(whole.tokens_cached == pieces.tokens_cached && whole.tokens_written == pieces.tokens_written);
     g_assert(whole.estimated == pieces.estimated && strcmp(whole.model, pieces.model) == 0);
     g_assert(one.max_tokens == many.max_tokens && one.background == many.background);
+    g_assert(one.stream == many.stream && one.mixed == many.mixed && one.choices == many.choices);
     g_assert(whole.tokens_cached + whole.tokens_written <= whole.tokens_in);
     g_assert(strlen(whole.model) < sizeof whole.model);
     /* A count has at most thirteen digits, and there are few of them. */

@@ -16,6 +16,7 @@ struct _EbTestOrigin {
     GCond changed;
     guint n_requests;
     guint n_gone;
+    guint n_whole;
     guint n_steps;
     gboolean step_end;
     GString *heads;
@@ -118,12 +119,20 @@ peer_skip_body(Peer *peer)
 }
 
 static void
-peer_count_gone(Peer *peer)
+peer_count(Peer *peer, guint *count)
 {
     g_mutex_lock(&peer->origin->mutex);
-    peer->origin->n_gone++;
+    *count += 1;
     g_cond_broadcast(&peer->origin->changed);
     g_mutex_unlock(&peer->origin->mutex);
+    /* A test may look at it from its loop. */
+    g_main_context_wakeup(NULL);
+}
+
+static void
+peer_count_gone(Peer *peer)
+{
+    peer_count(peer, &peer->origin->n_gone);
 }
 
 /* FALSE: no more steps. */
@@ -220,6 +229,8 @@ peer_serve(Peer *peer, const char *path)
     const char *key = strcasestr(peer->head, "\r\nx-api-key:");
     g_autofree char *text = NULL;
 
+    if (body != G_MAXUINT64)
+        peer_count(peer, &peer->origin->n_whole);
     if (g_str_has_prefix(path, "/v1/"))
         path += 3;
     if (body == G_MAXUINT64) {
@@ -254,6 +265,8 @@ peer_serve(Peer *peer, const char *path)
         return peer_answer(peer, (guint)g_ascii_strtoull(path + 8, NULL, 10), "", "no");
     if (g_str_has_prefix(path, "/redirect"))
         return peer_answer(peer, 302, "Location: http://elsewhere.test/x\r\n", "");
+    if (g_str_has_prefix(path, "/coded"))
+        return peer_answer(peer, 200, "Content-Encoding: gzip\r\n", "\x1f\x8b not really");
     if (g_str_has_prefix(path, "/cut")) {
         peer_write(peer, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", 42);
         return FALSE;
@@ -282,6 +295,7 @@ peer_run(gpointer data)
         g_string_append(peer->origin->heads, peer->head);
         g_cond_broadcast(&peer->origin->changed);
         g_mutex_unlock(&peer->origin->mutex);
+        g_main_context_wakeup(NULL);
         path = g_strdup(strchr(peer->head, ' ') + 1);
         path[strcspn(path, " ")] = '\0';
         going = peer_serve(peer, path);
@@ -369,6 +383,17 @@ eb_test_origin_get_count(EbTestOrigin *self)
 
     g_mutex_lock(&self->mutex);
     count = self->n_requests;
+    g_mutex_unlock(&self->mutex);
+    return count;
+}
+
+guint
+eb_test_origin_get_whole(EbTestOrigin *self)
+{
+    guint count;
+
+    g_mutex_lock(&self->mutex);
+    count = self->n_whole;
     g_mutex_unlock(&self->mutex);
     return count;
 }

@@ -18,6 +18,7 @@ G_BEGIN_DECLS
  *   /bytes/N    N bytes of a pattern
  *   /status/N   that status
  *   /redirect   302 to another host
+ *   /coded      an answer that is said to be compressed
  *   /cut        a body shorter than its length
  *   anything else   "hello"
  */
@@ -31,6 +32,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbTestOrigin, eb_test_origin_free)
 guint16 eb_test_origin_get_port(EbTestOrigin *self);
 /** eb_test_origin_get_count: requests received so far */
 guint eb_test_origin_get_count(EbTestOrigin *self);
+/** eb_test_origin_get_whole: requests received so far with all of their body */
+guint eb_test_origin_get_whole(EbTestOrigin *self);
 /** eb_test_origin_get_heads: (transfer full): the heads of all requests, one after the other */
 char *eb_test_origin_get_heads(EbTestOrigin *self);
 /** eb_test_origin_wait_count: waits (blocking) until @count requests are there. */

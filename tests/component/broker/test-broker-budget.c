@@ -168,6 +168,8 @@ test_uncounted(void)
         {"/v1/messages/batches", "{}"},
         {"/v1/images/generations", "{}"},
         {"/v1/responses", "{\"model\":\"m\",\"background\":true}"},
+        {"/v1/responses", "{\"model\":\"m\",\"b\\u0061ckground\":true}"},
+        {"/v1/responses?fields=output", "{\"model\":\"m\"}"},
     };
     g_autoptr(Service) service = service_new(100000, TRUE);
 
@@ -205,6 +207,167 @@ test_mid_stream(void)
     g_free(reader.answer);
 }
 
+/* --- a guest that wants more than its cap --- */
+
+static gboolean
+is_head_up(gpointer data)
+{
+    return eb_test_origin_get_count(((Service *)data)->broker->origin) > 0;
+}
+
+/* (transfer full): the answer to a request whose body comes only when its head is at the provider. */
+static char *
+ask_late(Service *self, const char *framing, const char *body)
+{
+    g_autofree char *head =
+        g_strdup_printf("POST /provider/openai/v1/usage/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:47129\r\n"
+                        "Authorization: Bearer " TEST_NONCE "\r\nConnection: close\r\n%s\r\n\r\n",
+                        framing);
+    Reader reader = {.fd = eb_test_broker_connect(self->broker)};
+
+    eb_test_send(reader.fd, head, strlen(head));
+    eb_test_run_until(is_head_up, self);
+    eb_test_send(reader.fd, body, strlen(body));
+    GThread *thread = g_thread_new("reader", read_answer, &reader);
+    eb_test_run_until(is_read, &reader);
+    g_thread_join(thread);
+    close(reader.fd);
+    return reader.answer;
+}
+
+/* What is said when the grant is there already is read before the provider has a whole request. */
+static void
+test_late_body(void)
+{
+    static const struct {
+        const char *framing, *body;
+        guint status;
+        guint n_more;
+    } cases[] = {
+        {"Content-Length: 20", "{\"background\": true}", 403, 0},
+        {"Transfer-Encoding: chunked",
+         "6\r\n{\"back\r\n"
+         "d\r\nground\": true\r\n1\r\n}\r\n0\r\n\r\n",
+         403, 0},
+        {"Content-Length: 22", "{\"max_tokens\": 500000}", 402, 1},
+        {"Transfer-Encoding: chunked", "10\r\n{\"max_tokens\": 5\r\n6\r\n00000}\r\n0\r\n\r\n", 402, 1},
+        {"Content-Length: 22", "{\"max_tokens\": 160000}", 200, 1},
+        {"Transfer-Encoding: chunked", "16\r\n{\"max_tokens\": 160000}\r\n0\r\n\r\n", 200, 1},
+        {"Content-Length: 20", "{\"max_tokens\": 1000}", 200, 0},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Service) service = service_new(200000, TRUE);
+        g_autofree char *answer = ask_late(service, cases[i].framing, cases[i].body);
+
+        g_test_message("%s %s", cases[i].framing, cases[i].body);
+        g_assert_cmpuint(eb_test_status_of(answer), ==, cases[i].status);
+        eb_test_run_until(is_used, service);
+        g_assert_cmpuint(service->n_more, ==, cases[i].n_more);
+        g_assert_cmpuint(service->used, ==, cases[i].status == 200 ? 42 : 0);
+        g_assert_cmpuint(eb_test_origin_get_whole(service->broker->origin), ==, cases[i].status == 200 ? 1 : 0);
+    }
+}
+
+/* Behind more than is looked at before the head goes up. */
+static void
+test_long_body(void)
+{
+    static const struct {
+        const char *end;
+        guint status;
+    } cases[] = {
+        {"\",\"background\":true}", 403},
+        {"\",\"max_tokens\":500000}", 402},
+        {"\",\"model\":\"dearer\"}", 403},
+        {"\",\"max_tokens\":5}", 200},
+    };
+    g_autofree char *filler = g_strnfill(300 * 1024, 'x');
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Service) service = service_new(400000, TRUE);
+        g_autofree char *body = g_strconcat("{\"model\":\"m\",\"prompt\":\"", filler, cases[i].end, NULL);
+        g_autofree char *answer = ask(service, "/v1/usage/chat/completions", body);
+
+        g_test_message("%s", cases[i].end);
+        g_assert_cmpuint(eb_test_status_of(answer), ==, cases[i].status);
+        g_assert_cmpuint(eb_test_origin_get_whole(service->broker->origin), ==, cases[i].status == 200 ? 1 : 0);
+    }
+}
+
+/* What follows a body is another request's and says nothing of this one. */
+static void
+test_pipelined(void)
+{
+    g_autoptr(Service) service = service_new(50000, TRUE);
+    static const char first[] = "{\"max_tokens\":100000}", second[] = "{\"stream\":true}";
+    g_autofree char *body = g_strdup_printf("%sPOST /provider/openai/v1/usage/chat/completions HTTP/1.1\r\n"
+                                            "Host: x\r\nContent-Length: 15\r\n\r\n%s",
+                                            first, second);
+    g_autofree char *request = g_strdup_printf(
+        "POST /provider/openai/v1/usage/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TEST_NONCE
+        "\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+        strlen(first), body);
+    Reader reader = {.fd = eb_test_broker_connect(service->broker)};
+
+    eb_test_send(reader.fd, request, strlen(request));
+    GThread *thread = g_thread_new("reader", read_answer, &reader);
+    eb_test_run_until(is_read, &reader);
+    g_thread_join(thread);
+    close(reader.fd);
+    eb_test_assert_refused(reader.answer, 402, "budget-exhausted");
+    g_assert_cmpuint(eb_test_origin_get_count(service->broker->origin), ==, 0);
+    g_free(reader.answer);
+}
+
+static gboolean
+is_whole(gpointer data)
+{
+    return eb_test_origin_get_whole(((Service *)data)->broker->origin) > 0;
+}
+
+/* Whoever goes away before the answer has had it made all the same. */
+static void
+test_cut(void)
+{
+    static const struct {
+        const char *path, *body;
+        guint64 used;
+    } cases[] = {
+        {"/v1/hang/chat/completions", "{\"max_tokens\":3000}", 6 + 3000},
+        {"/v1/hang/chat/completions", "{\"stream\":true}", 5 + 1000},
+        {"/v1/hang/chat/completions", "{}", 1000},
+        {"/v1/sse/chat/completions", "{\"stream\":true}", 5 + 1000},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Service) service = service_new(500000, TRUE);
+        int fd;
+
+        g_test_message("%s %s", cases[i].path, cases[i].body);
+        begin(service, cases[i].path, cases[i].body, &fd);
+        eb_test_run_until(is_whole, service);
+        close(fd);
+        eb_test_run_until(is_used, service);
+        g_assert_cmpuint(service->used, ==, cases[i].used);
+        g_assert_true(service->estimated);
+    }
+}
+
+/* Answers that nobody saw being made are not to be had where there is a budget. */
+static void
+test_kept_answers(void)
+{
+    g_autoptr(Service) service = service_new(500000, TRUE);
+    g_autofree char *answer = eb_test_broker_ask(
+        service->broker,
+        "GET /provider/openai/v1/chat/completions?limit=9 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TEST_NONCE
+        "\r\nConnection: close\r\n\r\n");
+
+    eb_test_assert_refused(answer, 403, "budget-uncounted");
+    g_assert_cmpuint(eb_test_origin_get_count(service->broker->origin), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -213,5 +376,10 @@ main(int argc, char **argv)
     g_test_add_func("/broker-budget/exhausted", test_exhausted);
     g_test_add_func("/broker-budget/uncounted", test_uncounted);
     g_test_add_func("/broker-budget/mid-stream", test_mid_stream);
+    g_test_add_func("/broker-budget/late-body", test_late_body);
+    g_test_add_func("/broker-budget/long-body", test_long_body);
+    g_test_add_func("/broker-budget/pipelined", test_pipelined);
+    g_test_add_func("/broker-budget/cut", test_cut);
+    g_test_add_func("/broker-budget/kept-answers", test_kept_answers);
     return g_test_run();
 }

@@ -184,6 +184,20 @@ test_three_ways(void)
     g_assert_cmpstr(eb_json_get_string(eb_test_broker_wait_audit(broker, 3), "provider"), ==, "anthropic");
 }
 
+/* Neither the key nor what it cost could be looked for in it. */
+static void
+test_compressed(void)
+{
+    g_autoptr(EbTestBroker) broker = eb_test_broker_new();
+    g_autofree char *answer =
+        eb_test_broker_ask(broker, "GET /provider/anthropic/coded HTTP/1.1\r\nHost: x\r\nx-api-key: " TEST_NONCE
+                                   "\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n");
+    g_autofree char *heads = eb_test_origin_get_heads(broker->origin);
+
+    eb_test_assert_refused(answer, 502, "upstream-failed");
+    g_assert_null(strstr(heads, "gzip"));
+}
+
 static void
 test_no_redirect(void)
 {
@@ -451,6 +465,7 @@ main(int argc, char **argv)
     g_test_add_func("/broker/provider/wrong-nonce", test_wrong_nonce);
     g_test_add_func("/broker/provider/probe", test_probe);
     g_test_add_func("/broker/provider/three-ways", test_three_ways);
+    g_test_add_func("/broker/provider/compressed", test_compressed);
     g_test_add_func("/broker/provider/no-redirect", test_no_redirect);
     g_test_add_func("/broker/provider/errors", test_provider_errors);
     g_test_add_func("/broker/provider/unreachable", test_unreachable);

@@ -83,6 +83,13 @@ static const Row ROWS[] = {
     {"POST /provider/a/x?alt=sse&key=" NONCE "&b=1", "", FALSE, EB_ROUTE_PROVIDER, 0, "/x?alt=sse&b=1"},
     {"POST /provider/a/x?%6Bey=" NONCE "&keys=1", "", FALSE, EB_ROUTE_PROVIDER, 0, "/x?keys=1"},
     {"POST /provider/a/x?key=wrong&KEY=" NONCE, "", FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
+    {"POST /provider/a/x?access_token=theirs&%61ccess_token=theirs", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
+    {"POST /provider/a/x?b=1;key=theirs&c=2", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x?b=1&c=2"},
+    {"POST /provider/a/x?$key=theirs;c=2", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x?c=2"},
+    {"POST /provider/a/x?%24Oauth_Token=theirs&keys=2", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x?keys=2"},
+    {"POST /provider/a/x?$alt=json;enum-encoding=int", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0,
+     "/x?$alt=json;enum-encoding=int"},
+    {"POST /provider/a/x?$httpMethod=GET&$=1&$k", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x?$=1&$k"},
     {"POST /provider/a/x?key=wrong", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
     {"POST /provider/a/x", "x-api-key: other\r\n" WITH_BEARER, FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
     {"POST /provider/ab/v1/chat/completions", WITH_BEARER, FALSE, EB_ROUTE_PROVIDER, 0, "/v1/chat/completions"},
@@ -131,7 +138,7 @@ static const Row ROWS[] = {
     {"CONNECT evil.test:443", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_HOST, NULL},
     {"CONNECT a.test:443", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_HOST, NULL},
     {"CONNECT A.test.:443", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_HOST, NULL},
-    {"CONNECT a.test:444", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_HOST, NULL},
+    {"CONNECT a.test:80", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_HOST, NULL},
     {"CONNECT x.a.test:443", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_HOST, NULL},
     {"CONNECT ok.test:22", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PORT, NULL},
     {"CONNECT 127.0.0.1:22", "", FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_INTERNAL, NULL},
@@ -188,7 +195,8 @@ test_headers(void)
     static const char HEADERS[] =
         "Accept: x\r\nanthropic-version: 2023-06-01\r\n" WITH_X WITH_BEARER WITH_GOOG
         "Api-Key: x\r\nProxy-Authorization: x\r\nCookie: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"
-        "TE: trailers\r\nX-Forwarded-For: 1\r\nKeep-Alive: 5\r\nAccept-Encoding: gzip\r\n";
+        "TE: trailers\r\nX-Forwarded-For: 1\r\nKeep-Alive: 5\r\nAccept-Encoding: gzip\r\n"
+        "Range: bytes=0-9\r\nX-HTTP-Method-Override: POST\r\nX-Goog-FieldMask: candidates\r\n";
     g_autoptr(GString) passed = g_string_new(NULL);
     EbHttpRequest request;
     EbRoute route;

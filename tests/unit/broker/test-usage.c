@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What answers cost: transcripts in the shape of each kind of provider, whole, and cut at every byte. */
-#include "core/broker/eb-usage-scan.h"
+#include "core/broker/eb-usage-ask.h"
 #include "eb-test.h"
 
 #include <string.h>
@@ -86,8 +86,8 @@ static const Case CASES[] = {
      "data: {\"usage\":{\"x\":\"\n\ndata: {\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n", 3, 4, 0, 0,
      FALSE, ""},
     {"nobody counted, whole", FALSE, "{\"data\":[\"0123456789\"]}", 99, 7, 0, 0, TRUE, ""},
-    {"numbers that are no counts", FALSE, "{\"usage\":{\"prompt_tokens\":-5,\"completion_tokens\":12.7}}", 99, 18, 0, 0,
-     TRUE, ""},
+    {"a number that is no count, and one that nearly is", FALSE,
+     "{\"usage\":{\"prompt_tokens\":-5,\"completion_tokens\":12.7}}", 99, 13, 0, 0, FALSE, ""},
     {"more digits than a count has", FALSE,
      "{\"usage\":{\"prompt_tokens\":99999999999999999999999,\"completion_tokens\":2}}", 1000000000000, 2, 0, 0, FALSE,
      ""},
@@ -176,6 +176,121 @@ test_requests(void)
     }
 }
 
+/* What a guest writes so that we read another request than its provider. */
+static void
+test_hiding_requests(void)
+{
+    static const struct {
+        const char *path, *headers, *body;
+        guint64 out;
+        gboolean whole;
+        const char *model;
+        gboolean hidden;
+    } cases[] = {
+        {"/v1/messages", "", "{\"model\":\"m\",\"max_tokens\":5000,\"stream\":true}", 1000, FALSE, "m", FALSE},
+        {"/v1/messages", "", "{\"model\":\"m\",\"max_tokens\":50,\"stream\":true}", 50, FALSE, "m", FALSE},
+        {"/v1/messages", "", "{\"model\":\"m\",\"max_tokens\":5000}", 5000, TRUE, "m", FALSE},
+        {"/v1/responses", "", "{\"model\":\"m\",\"stream\":true}", 1000, FALSE, "m", FALSE},
+        {"/v1/responses", "", "{\"model\":\"m\"}", EB_USAGE_UNLIMITED, FALSE, "m", FALSE},
+        {"/v1/embeddings", "", "{\"model\":\"m\"}", 0, FALSE, "m", FALSE},
+        /* names written otherwise */
+        {"/v1/messages", "", "{\"m\\u006fdel\":\"m\",\"max\\u005Ftokens\":5000}", 5000, TRUE, "m", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":1,\"max_\\u0074okens\":5000}", 5000, TRUE, "", FALSE},
+        {"/v1/complete", "", "{\"max_tokens_to_sample\":5000}", 5000, TRUE, "", FALSE},
+        {"/v1beta/models/g:generateContent", "", "{\"generation_config\":{\"max_output_tokens\":5000}}", 5000, TRUE,
+         "g", FALSE},
+        {"/v1/responses", "", "{\"b\\u0061ckground\":true}", 0, FALSE, "", TRUE},
+        {"/v1/responses", "", "{\"background\":\"true\"}", 0, FALSE, "", TRUE},
+        {"/v1/responses", "", "{\"background\":1}", 0, FALSE, "", TRUE},
+        {"/v1/responses", "", "{\"background\":false,\"max_output_tokens\":7}", 7, TRUE, "", FALSE},
+        /* numbers written otherwise */
+        {"/v1/messages", "", "{\"max_tokens\":5e3}", 5000, TRUE, "", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":4999.5}", 5000, TRUE, "", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":0.5E+4 }", 10000, TRUE, "", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":5000e-9}", 5000, TRUE, "", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":-1}", EB_USAGE_UNLIMITED, FALSE, "", FALSE},
+        /* many answers to one question */
+        {"/v1/chat/completions", "", "{\"max_tokens\":100,\"n\":50}", 5000, TRUE, "", FALSE},
+        {"/v1/completions", "", "{\"max_tokens\":100,\"n\":1,\"best_of\":20}", 2000, TRUE, "", FALSE},
+        {"/v1beta/models/g:generateContent", "",
+         "{\"generationConfig\":{\"candidateCount\":8,\"maxOutputTokens\":100}}", 800, TRUE, "g", FALSE},
+        /* saying that it streams when it does not */
+        {"/v1/messages", "", "{\"max_tokens\":5000,\"stream\":true,\"stream\":false}", 5000, TRUE, "", FALSE},
+        {"/v1/messages", "", "{\"max_tokens\":5000,\"stream\":null,\"stream\":true}", 5000, TRUE, "", FALSE},
+        {"/v1beta/models/g:generateContent?x=:streamGenerateContent", "",
+         "{\"generationConfig\":{\"maxOutputTokens\":5000},\"stream\":true}", 5000, TRUE, "g", FALSE},
+        {"/v1beta/models/g:streamGenerateContent?alt=sse", "", "{\"stream\":false}", 1000, FALSE, "g", FALSE},
+        /* another model than it is priced by */
+        {"/v1/messages", "", "{\"model\":\"cheap\",\"model\":\"dear\",\"max_tokens\":1}", 0, FALSE, "", TRUE},
+        {"/v1/messages?x=/models/cheap", "", "{\"model\":\"dear\",\"max_tokens\":7}", 7, TRUE, "dear", FALSE},
+        {"/v1beta/models/g:generateContent", "", "{\"model\":\"cheap\"}", EB_USAGE_UNLIMITED, FALSE, "g", FALSE},
+        /* an answer, or a request, that is not read */
+        {"/v1beta/models/g:generateContent?fields=candidates", "", "{}", 0, FALSE, "", TRUE},
+        {"/v1beta/models/g:generateContent?a=b;%24f%69elds=candidates", "", "{}", 0, FALSE, "", TRUE},
+        {"/v1beta/models/g:generateContent?$alt=proto", "", "{}", 0, FALSE, "", TRUE},
+        {"/v1beta/models/g:streamGenerateContent?$alt=json;enum-encoding=int", "", "{}", 1000, FALSE, "g", FALSE},
+        {"/v1/messages", "Content-Encoding: gzip\r\n", "{}", 0, FALSE, "", TRUE},
+        {"/v1/messages", "Content-Type: application/x-www-form-urlencoded\r\n", "n=5", 0, FALSE, "", TRUE},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *head = g_strdup_printf("POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n\r\n",
+                                                cases[i].path, cases[i].headers, strlen(cases[i].body));
+        EbHttpFront front;
+        EbHttpRequest request;
+        EbRefusal refusal;
+        gsize consumed;
+        EbUsageAsk ask;
+        gboolean whole;
+
+        g_test_message("%s %s", cases[i].path, cases[i].body);
+        eb_http_front_init(&front);
+        g_assert_cmpint(eb_http_front_head(&front, head, strlen(head), &consumed, &request, &refusal), ==,
+                        EB_HTTP_DONE);
+        eb_usage_ask_init(&ask, &request, request.path);
+        for (const char *at = cases[i].body; *at != '\0'; at++)
+            eb_usage_ask_run(&ask, at, 1);
+        g_assert_cmpint(eb_usage_ask_get_hidden(&ask) != NULL, ==, cases[i].hidden);
+        if (!cases[i].hidden) {
+            g_assert_cmpuint(eb_usage_ask_get_output(&ask, 1000, &whole), ==, cases[i].out);
+            g_assert_cmpint(whole, ==, cases[i].whole);
+            g_assert_cmpstr(ask.scan.model, ==, cases[i].model);
+        }
+        eb_http_request_clear(&request);
+    }
+}
+
+static void
+test_paths(void)
+{
+    static const struct {
+        EbHttpMethod method;
+        gboolean has_body;
+        const char *path;
+        EbUsagePath kind;
+    } cases[] = {
+        {EB_HTTP_POST, TRUE, "/v1/messages", EB_USAGE_PATH_COUNTED},
+        {EB_HTTP_POST, TRUE, "/v1/messages/?beta=true", EB_USAGE_PATH_COUNTED},
+        {EB_HTTP_POST, TRUE, "/v1/messages/count_tokens", EB_USAGE_PATH_FREE},
+        {EB_HTTP_POST, TRUE, "/v1/messages?/count_tokens", EB_USAGE_PATH_COUNTED},
+        {EB_HTTP_POST, TRUE, "/v1/messages/batches", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, FALSE, "/v1/models", EB_USAGE_PATH_FREE},
+        {EB_HTTP_GET, FALSE, "/v1/responses", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, FALSE, "/v1/responses/resp_1?stream=true", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, FALSE, "/v1/chat/completions?limit=9", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, FALSE, "/v1/conversations/c/items", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, FALSE, "/v1/messages/batches/b/results", EB_USAGE_PATH_UNCOUNTED},
+        {EB_HTTP_GET, TRUE, "/v1/chat/completions", EB_USAGE_PATH_COUNTED},
+        {EB_HTTP_DELETE, TRUE, "/v1/responses", EB_USAGE_PATH_COUNTED},
+        {EB_HTTP_DELETE, FALSE, "/v1/responses/resp_1", EB_USAGE_PATH_FREE},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_test_message("%s", cases[i].path);
+        g_assert_cmpint(eb_usage_judge_path(cases[i].method, cases[i].has_body, cases[i].path), ==, cases[i].kind);
+    }
+}
+
 /* Bounded by its declaration: nothing grows with what is read. */
 static void
 test_deep(void)
@@ -201,6 +316,8 @@ main(int argc, char **argv)
     g_test_add_func("/usage/transcripts", test_transcripts);
     g_test_add_func("/usage/grows", test_grows);
     g_test_add_func("/usage/requests", test_requests);
+    g_test_add_func("/usage/hiding-requests", test_hiding_requests);
+    g_test_add_func("/usage/paths", test_paths);
     g_test_add_func("/usage/deep", test_deep);
     return g_test_run();
 }
