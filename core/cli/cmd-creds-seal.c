@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* creds seal: what lies in plain files goes where it is encrypted, each value checked there before it goes here. */
 #include "core/cli/eb-cli-creds.h"
+#include "core/cli/eb-cli-value.h"
 
 #include <string.h>
 
@@ -115,11 +116,15 @@ begin(Seal *self, GPtrArray *stores, GError **error)
         return FALSE;
     }
     if (old_key != NULL) {
-        previous = eb_cli_creds_read_value("previous key", old_key, error);
+        previous = eb_cli_value_read("previous key", old_key, error);
         if (previous == NULL)
             return FALSE;
     }
-    return rekey(self, previous, error);
+    if (!rekey(self, previous, error))
+        return FALSE;
+    if (old_key != NULL && !eb_cli_get_json(self->cli))
+        eb_cli_print(self->cli, "what is sealed is closed with the present key; %s opens it no more\n", old_key);
+    return TRUE;
 }
 
 int
@@ -141,15 +146,9 @@ eb_cli_creds_seal(EbCli *cli, GPtrArray *stores)
         }
         behind = behind || stores->pdata[i] == self.sealed;
     }
-    if (eb_cli_get_json(cli)) {
-        JsonObject *root = json_object_new();
-        JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-        json_object_set_array_member(root, "moved", self.moved);
-        json_node_take_object(node, root);
-        eb_cli_print_json(cli, node);
+    eb_cli_creds_print_json(cli, "moved", self.moved);
+    if (eb_cli_get_json(cli))
         return code;
-    }
-    json_array_unref(self.moved);
     if (self.n_moved > 0)
         eb_cli_print(cli,
                      "The plain values may still be in free blocks of the disk, in snapshots and in backups of it: "

@@ -2,14 +2,48 @@
 /* Credentials by name. Values come in through stdin or a file, and never go out. */
 #include "core/cli/eb-cli-commands.h"
 #include "core/cli/eb-cli-creds.h"
+#include "core/cli/eb-cli-value.h"
+#include "core/config/eb-config-schema.h"
 #include "core/provision/eb-settings-text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
+
+/* @list: (nullable): where it goes as one of several; else it is returned (transfer full). */
+static JsonNode *
+kept_json(JsonArray *list, const char *name, const char *store)
+{
+    JsonObject *object = json_object_new();
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+
+    json_object_set_string_member(object, "name", name);
+    json_object_set_string_member(object, "store", store);
+    json_node_take_object(node, object);
+    if (list == NULL)
+        return node;
+    json_array_add_element(list, node);
+    return NULL;
+}
+
+/* A value behind another of its name is never used, and who replaced a key waits for it in vain. */
+static void
+note_earlier(EbCli *cli, GPtrArray *stores, guint at, const char *name)
+{
+    for (guint i = 0; i < at; i++) {
+        const EbExtension *store = stores->pdata[i];
+        g_autoptr(GError) local = NULL;
+        g_autoptr(EbCredential) earlier = eb_cli_creds_lookup(cli, store, name, &local);
+        if (earlier != NULL)
+            eb_cli_note(cli, "the new value of %s is not used: %s has one too, and is asked first", name,
+                        *earlier->source != '\0' ? earlier->source : store->name);
+        else if (!g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
+            eb_cli_note(cli, "the new value of %s is not used as long as %s, which is asked first, cannot be read: %s",
+                        name, store->name, local->message);
+        if (earlier != NULL || !g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
+            return;
+    }
+}
 
 /* The store named by --store, else the first that takes values; @used: (out) (optional): its name */
 static gboolean
@@ -25,8 +59,10 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
         if (wanted != NULL && strcmp(store->name, wanted) != 0)
             continue;
         *used = store->name;
-        if (eb_cli_creds_put(cli, store, name, credential, &local))
+        if (eb_cli_creds_put(cli, store, name, credential, &local)) {
+            note_earlier(cli, stores, i, name);
             return TRUE;
+        }
         if (wanted == NULL && g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED))
             continue;
         if (expires != 0 && g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED)) {
@@ -34,7 +70,11 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
                          "the store %s does not keep when a credential ends (--store sealed does)", store->name);
             return FALSE;
         }
-        g_propagate_error(error, g_steal_pointer(&local));
+        if (g_strcmp0(eb_error_get_reason(local), "sdk.not-supported") == 0)
+            eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "creds.read-only",
+                         "what the store %s holds cannot be changed by this command", store->name);
+        else
+            g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
     }
     if (wanted == NULL && expires != 0) {
@@ -43,74 +83,34 @@ put_somewhere(EbCli *cli, GPtrArray *stores, const char *name, EbSecret *secret,
         return FALSE;
     }
     eb_set_error(error, EB_ERROR_NOT_FOUND, "creds.store",
-                 wanted != NULL ? "there is no credential store \"%s\" (see [credentials] order)"
-                                : "no credential store that takes values is loaded%s (see [credentials] order)",
-                 wanted != NULL ? wanted : "");
+                 "no credential store that takes values is loaded (see [credentials] order)");
     return FALSE;
 }
 
-/* Somebody types the value: it is not shown. */
-static EbSecret *
-read_typed(const char *name, GError **error)
+/* Somebody who has creds.env before them types its keys; what else was typed may be a value, and is not shown. */
+static gboolean
+check_name(const char *name, GError **error)
 {
-    struct termios before, quiet;
-    gboolean hidden = tcgetattr(STDIN_FILENO, &before) == 0;
-    char line[4096];
-    EbSecret *secret = NULL;
+    g_autofree char *wrong = eb_config_check_name(name);
+    g_autofree char *meant = wrong != NULL ? eb_env_file_credential_for_key(name) : NULL;
 
-    g_printerr("value of %s (not shown): ", name);
-    if (hidden) {
-        quiet = before;
-        quiet.c_lflag &= ~(tcflag_t)ECHO;
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
-    }
-    ssize_t got = read(STDIN_FILENO, line, sizeof line);
-    if (hidden)
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-    g_printerr("\n");
-    while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
-        got--;
-    if (got > 0)
-        secret = eb_secret_new_take(name, line, (gsize)got, error);
+    if (wrong == NULL)
+        return TRUE;
+    if (meant != NULL)
+        eb_set_error(error, EB_ERROR_INVALID, "creds.name", "%s is the key in creds.env: the name is %s", name, meant);
     else
-        eb_set_error(error, EB_ERROR_INVALID, "creds.empty", "an empty value");
-    explicit_bzero(line, sizeof line);
-    return secret;
+        eb_set_error(error, EB_ERROR_INVALID, "creds.name", "%s (model-key, for example)", wrong);
+    return FALSE;
 }
 
-/* Does not wait for the other end of a pipe, which may never come. */
-static int
-open_regular(const char *file, struct stat *info, GError **error)
+static void
+note_doubt(EbCli *cli, const char *name, EbSecret *secret)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    gboolean known = fd >= 0 && fstat(fd, info) == 0;
+    g_auto(EbSecretView) view = eb_secret_view(secret);
+    const char *doubt = eb_cli_value_doubt(view.bytes, view.length);
 
-    if (known && S_ISREG(info->st_mode))
-        return fd;
-    eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: %s", file,
-                 known ? "not a regular file" : g_strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-EbSecret *
-eb_cli_creds_read_value(const char *name, const char *file, GError **error)
-{
-    EbSecret *secret;
-    struct stat info;
-    int fd;
-
-    if (file == NULL && isatty(STDIN_FILENO) == 1)
-        return read_typed(name, error);
-    if (file == NULL)
-        return eb_secret_new_from_fd(name, STDIN_FILENO, error);
-    fd = open_regular(file, &info, error);
-    if (fd < 0)
-        return NULL;
-    secret = eb_secret_new_from_fd(name, fd, error);
-    close(fd);
-    return secret;
+    if (doubt != NULL)
+        eb_cli_note(cli, "the value of %s %s", name, doubt);
 }
 
 static int
@@ -118,73 +118,79 @@ set(EbCli *cli, GPtrArray *stores, const char *name)
 {
     g_autoptr(GError) error = NULL;
     const char *until = eb_cli_args_value(eb_cli_get_args(cli), "expires");
-    gint64 expires = until != NULL ? eb_cli_creds_parse_expiry(until, g_get_real_time() / G_USEC_PER_SEC, &error) : 0;
-    g_autoptr(EbSecret) secret =
-        error == NULL ? eb_cli_creds_read_value(name, eb_cli_args_value(eb_cli_get_args(cli), "file"), &error) : NULL;
+    gint64 expires = 0;
+    g_autoptr(EbSecret) secret = NULL;
     const char *used = NULL;
 
+    if (check_name(name, &error) && until != NULL)
+        expires = eb_cli_creds_parse_expiry(until, g_get_real_time() / G_USEC_PER_SEC, &error);
+    if (error == NULL)
+        secret = eb_cli_value_read(name, eb_cli_args_value(eb_cli_get_args(cli), "file"), &error);
+    if (secret != NULL)
+        note_doubt(cli, name, secret);
     if (secret == NULL || !put_somewhere(cli, stores, name, secret, expires, &used, &error))
         return eb_cli_fail(cli, "the credential is not kept", error);
-    if (!eb_cli_get_json(cli))
+    if (eb_cli_get_json(cli))
+        eb_cli_print_json(cli, kept_json(NULL, name, used));
+    else
         eb_cli_print(cli, "%s is kept in %s\n", name, used);
     return EB_EXIT_OK;
+}
+
+/* What is left of @name in stores that no command changes, and so is still used. */
+static char *
+find_read_only(EbCli *cli, GPtrArray *read_only, const char *name)
+{
+    for (guint i = 0; i < read_only->len; i++) {
+        const EbExtension *store = read_only->pdata[i];
+        g_autoptr(EbCredential) left = eb_cli_creds_lookup(cli, store, name, NULL);
+        if (left != NULL)
+            return g_strdup(*left->source != '\0' ? left->source : store->name);
+    }
+    return NULL;
 }
 
 static int
 drop(EbCli *cli, GPtrArray *stores, const char *name)
 {
+    g_autoptr(GPtrArray) read_only = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
     const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
-    gboolean any = FALSE;
+    g_autofree char *left = NULL;
+    const char *from = NULL;
 
+    if (!check_name(name, &error))
+        return eb_cli_fail(cli, "the credential is not removed", error);
     for (guint i = 0; i < stores->len; i++) {
         const EbExtension *store = stores->pdata[i];
         g_autoptr(GError) local = NULL;
         if (wanted != NULL && strcmp(store->name, wanted) != 0)
             continue;
         if (eb_cli_creds_remove(cli, store, name, &local))
-            any = TRUE;
-        /* Not there, or a store that is read-only: another one may have it. */
-        gboolean pass = g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED) ||
-                        g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND);
-        if (local != NULL && (!pass || error == NULL)) {
-            g_clear_error(&error);
-            error = g_steal_pointer(&local);
-            if (!pass)
-                return eb_cli_fail(cli, "the credential is not removed", error);
-        }
+            from = store->name;
+        else if (g_error_matches(local, EB_ERROR, EB_ERROR_NOT_SUPPORTED))
+            g_ptr_array_add(read_only, (gpointer)store);
+        /* Not there: another one may have it. */
+        else if (!g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
+            return eb_cli_fail(cli, "the credential is not removed", local);
     }
-    if (!any)
-        return eb_cli_fail(cli, error != NULL ? "the credential is not removed" : "no credential store is loaded",
-                           error);
-    if (!eb_cli_get_json(cli))
+    left = find_read_only(cli, read_only, name);
+    if (from == NULL && left == NULL)
+        return eb_cli_refuse(cli, "the credential is not removed: there is no credential \"%s\" %s%s", name,
+                             wanted != NULL ? "in " : "to remove", wanted != NULL ? wanted : "");
+    if (from == NULL)
+        return eb_cli_refuse(cli, "the credential is not removed: %s cannot be changed by this command", left);
+    if (left != NULL)
+        eb_cli_note(cli, "%s is still in %s, which this command cannot change", name, left);
+    if (eb_cli_get_json(cli))
+        eb_cli_print_json(cli, kept_json(NULL, name, from));
+    else
         eb_cli_print(cli, "%s is removed\n", name);
     return EB_EXIT_OK;
 }
 
-/* Reads @file whole into a buffer that the caller wipes. */
-static char *
-read_env_file(const char *file, gsize *length, GError **error)
-{
-    struct stat info;
-    int fd = open_regular(file, &info, error);
-    char *text = NULL;
-
-    if (fd < 0)
-        return NULL;
-    if (info.st_size > EB_ENV_FILE_MAX_BYTES) {
-        eb_set_error(error, EB_ERROR_INVALID, "creds.file", "%s: longer than %d bytes", file, EB_ENV_FILE_MAX_BYTES);
-    } else {
-        text = g_malloc0((gsize)info.st_size + 1);
-        ssize_t got = read(fd, text, (gsize)info.st_size);
-        *length = got > 0 ? (gsize)got : 0;
-    }
-    close(fd);
-    return text;
-}
-
 static gboolean
-import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, GError **error)
+import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, JsonArray *kept, GError **error)
 {
     g_autofree char *name = eb_env_file_credential_for_key(entry->key);
     const char *used = NULL;
@@ -202,6 +208,7 @@ import_entry(EbCli *cli, GPtrArray *stores, const EbEnvEntry *entry, GError **er
     g_autoptr(EbSecret) secret = eb_secret_new_take(name, entry->value, strlen(entry->value), error);
     if (secret == NULL || !put_somewhere(cli, stores, name, secret, 0, &used, error))
         return FALSE;
+    kept_json(kept, name, used);
     if (!eb_cli_get_json(cli))
         eb_cli_print(cli, "%s is kept in %s\n", name, used);
     return TRUE;
@@ -212,17 +219,72 @@ import(EbCli *cli, GPtrArray *stores, const char *file)
 {
     g_autoptr(GError) error = NULL;
     gsize length = 0;
-    char *text = read_env_file(file, &length, &error);
+    char *text = eb_cli_value_read_file(file, EB_ENV_FILE_MAX_BYTES, &length, &error);
     g_autoptr(GPtrArray) entries = text != NULL ? eb_env_file_parse(text, length, &error) : NULL;
+    JsonArray *kept = json_array_new();
 
     if (text != NULL)
         explicit_bzero(text, length);
     g_free(text);
     for (guint i = 0; entries != NULL && error == NULL && i < entries->len; i++)
-        import_entry(cli, stores, entries->pdata[i], &error);
+        import_entry(cli, stores, entries->pdata[i], kept, &error);
+    gboolean any = json_array_get_length(kept) > 0;
+    eb_cli_creds_print_json(cli, "kept", kept);
     if (error != NULL)
-        return eb_cli_fail(cli, "creds import", error);
+        return eb_cli_fail(cli, any ? "creds import, of which a part is kept" : "creds import", error);
+    if (!any)
+        eb_cli_note(cli, "%s holds no value: nothing was kept", file);
     return EB_EXIT_OK;
+}
+
+/* An option that a form of the command does not know would be passed over in silence. */
+static gboolean
+check_options(EbCli *cli, const char *verb)
+{
+    static const struct {
+        const char *option, *verbs;
+    } of[] = {{"file", "set"}, {"expires", "set"}, {"old-key", "seal"}, {"store", "list set remove import"}};
+    EbCliArgs *args = eb_cli_get_args(cli);
+
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++) {
+        g_auto(GStrv) verbs = g_strsplit(of[i].verbs, " ", -1);
+        if (eb_cli_args_value(args, of[i].option) == NULL || g_strv_contains((const char *const *)verbs, verb))
+            continue;
+        eb_cli_refuse(cli, "creds %s has no --%s (errand-box creds --help)", verb, of[i].option);
+        return FALSE;
+    }
+    if (!eb_cli_args_flag(args, "replace") || strcmp(verb, "seal") == 0)
+        return TRUE;
+    eb_cli_refuse(cli, "creds %s has no --replace (errand-box creds --help)", verb);
+    return FALSE;
+}
+
+/* Is every store there that somebody named: in the configuration, which is told, and by --store? */
+static gboolean
+check_stores(EbCli *cli, GPtrArray *stores, const char *const *order)
+{
+    const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
+    g_autoptr(GString) have = g_string_new(NULL);
+    gboolean found = wanted == NULL;
+
+    for (guint i = 0; i < stores->len; i++) {
+        const char *name = ((const EbExtension *)stores->pdata[i])->name;
+        g_string_append_printf(have, "%s%s", have->len > 0 ? ", " : "", name);
+        found = found || strcmp(wanted, name) == 0;
+    }
+    for (; *order != NULL; order++) {
+        gboolean loaded = FALSE;
+        for (guint i = 0; i < stores->len && !loaded; i++)
+            loaded = strcmp(((const EbExtension *)stores->pdata[i])->name, *order) == 0;
+        if (!loaded)
+            eb_cli_note(cli, "[credentials] order names \"%s\", and no store of that name is loaded", *order);
+    }
+    if (!found) {
+        g_autofree char *shown = eb_log_escape(wanted, -1, 60);
+        eb_cli_refuse(cli, "there is no credential store \"%s\" (in [credentials] order: %s)", shown,
+                      have->len > 0 ? have->str : "none");
+    }
+    return found;
 }
 
 /* Otherwise each store would say the same of its own file. */
@@ -250,6 +312,8 @@ eb_cmd_creds(EbCli *cli, int argc, char **argv)
         return eb_cli_fail(cli, "credentials cannot be reached", error);
     g_autoptr(EbCredentials) credentials = eb_credentials_new(registry, eb_config_get_credential_order(config));
     g_autoptr(GPtrArray) stores = eb_credentials_get_stores(credentials);
+    if (!check_options(cli, verb) || !check_stores(cli, stores, eb_config_get_credential_order(config)))
+        return EB_EXIT_REFUSED;
     if (strcmp(verb, "set") == 0)
         return set(cli, stores, operand);
     if (strcmp(verb, "remove") == 0)

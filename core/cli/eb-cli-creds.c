@@ -43,6 +43,20 @@ eb_cli_creds_remove(EbCli *cli, const EbExtension *store, const char *name, GErr
     return eb_credential_store_remove_finish(object, eb_cli_wait_result(cli, &wait), error);
 }
 
+void
+eb_cli_creds_print_json(EbCli *cli, const char *member, JsonArray *list)
+{
+    if (!eb_cli_get_json(cli)) {
+        json_array_unref(list);
+        return;
+    }
+    JsonObject *root = json_object_new();
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_object_set_array_member(root, member, list);
+    json_node_take_object(node, root);
+    eb_cli_print_json(cli, node);
+}
+
 /* --- times --- */
 
 char *
@@ -94,8 +108,15 @@ typedef struct {
     const char *where;
     const EbCredential *credential; /* (nullable): it cannot be read */
     const GError *error;            /* (nullable) */
-    gboolean shadowed;              /* a store before has the name */
+    const char *instead;            /* (nullable): the store that is used instead, or ends the search */
+    gboolean broken;                /* it ends the search, since it cannot be read */
 } Row;
+
+/* What is known of the stores before one. */
+typedef struct {
+    GHashTable *seen;   /* (element-type utf8): names they have */
+    const char *broken; /* (nullable): the first that cannot be read */
+} Before;
 
 static void
 print_row(EbCli *cli, const Row *row, gint64 now)
@@ -111,7 +132,9 @@ print_row(EbCli *cli, const Row *row, gint64 now)
         g_autofree char *in = span(ABS(left));
         g_string_append_printf(text, left > 0 ? ", expires in %s" : ", EXPIRED %s ago", in);
     }
-    if (row->shadowed)
+    if (row->broken)
+        g_string_append_printf(text, ", not used: %s, which is asked first, cannot be read", row->instead);
+    else if (row->instead != NULL)
         g_string_append(text, ", not used: an earlier store has it");
     if (row->error != NULL)
         g_string_append_printf(text, ", NOT READABLE: %s", row->error->message);
@@ -141,32 +164,45 @@ add_row(JsonArray *found, const Row *row, gint64 now)
     set_time(object, "expires", row->credential != NULL ? row->credential->expires_unix : 0);
     json_object_set_boolean_member(object, "expired",
                                    row->credential != NULL && eb_renewal_is_over(row->credential->expires_unix, now));
-    json_object_set_boolean_member(object, "used", !row->shadowed);
+    json_object_set_boolean_member(object, "used", row->instead == NULL && row->error == NULL);
+    if (row->error != NULL)
+        json_object_set_string_member(object, "error", row->error->message);
     json_array_add_object_element(found, object);
 }
 
 static int
-list_store(EbCli *cli, const EbExtension *store, GHashTable *seen, JsonArray *found)
+list_store(EbCli *cli, const EbExtension *store, Before *before, JsonArray *found)
 {
     g_autofree char *where = eb_credential_store_describe(EB_CREDENTIAL_STORE(store->object));
     gint64 now = g_get_real_time() / G_USEC_PER_SEC;
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) names = eb_cli_creds_names(cli, store, &error);
+    const char *broken = before->broken;
     int code = EB_EXIT_OK;
 
-    if (names == NULL)
-        return eb_cli_fail(cli, where, error);
+    if (names == NULL) {
+        before->broken = broken != NULL ? broken : store->name;
+        return eb_cli_fail(cli, store->name, error);
+    }
     for (char **name = names; *name != NULL; name++) {
         g_autoptr(GError) local = NULL;
         g_autoptr(EbCredential) credential = eb_cli_creds_lookup(cli, store, *name, &local);
         const char *place = credential != NULL && *credential->source != '\0' ? credential->source : where;
-        Row row = {store, *name, place, credential, local, g_hash_table_contains(seen, *name)};
+        const char *earlier = g_hash_table_lookup(before->seen, *name);
+        Row row = {store,
+                   *name,
+                   place,
+                   credential,
+                   local,
+                   earlier != NULL ? earlier : broken,
+                   earlier == NULL && broken != NULL};
         if (local != NULL)
             code = EB_EXIT_FAILED;
         add_row(found, &row, now);
         if (!eb_cli_get_json(cli))
             print_row(cli, &row, now);
-        g_hash_table_add(seen, g_strdup(*name));
+        if (earlier == NULL)
+            g_hash_table_insert(before->seen, g_strdup(*name), (gpointer)store->name);
     }
     return code;
 }
@@ -177,23 +213,18 @@ eb_cli_creds_list(EbCli *cli, GPtrArray *stores)
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
     JsonArray *found = json_array_new();
+    Before before = {seen, NULL};
     int code = EB_EXIT_OK;
 
     for (guint i = 0; i < stores->len; i++) {
         const EbExtension *store = stores->pdata[i];
         if (wanted != NULL && strcmp(wanted, store->name) != 0)
             continue;
-        int one = list_store(cli, store, seen, found);
+        int one = list_store(cli, store, &before, found);
         code = code == EB_EXIT_OK ? one : code;
     }
-    if (!eb_cli_get_json(cli)) {
-        json_array_unref(found);
-        return code;
-    }
-    JsonObject *root = json_object_new();
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-    json_object_set_array_member(root, "credentials", found);
-    json_node_take_object(node, root);
-    eb_cli_print_json(cli, node);
+    if (code == EB_EXIT_OK && json_array_get_length(found) == 0)
+        eb_cli_note(cli, "no credential is kept here (errand-box creds set NAME)");
+    eb_cli_creds_print_json(cli, "credentials", found);
     return code;
 }

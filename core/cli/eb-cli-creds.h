@@ -15,8 +15,8 @@ char **eb_cli_creds_names(EbCli *cli, const EbExtension *store, GError **error);
 gboolean eb_cli_creds_put(EbCli *cli, const EbExtension *store, const char *name, const EbCredential *credential,
                           GError **error);
 gboolean eb_cli_creds_remove(EbCli *cli, const EbExtension *store, const char *name, GError **error);
-/** eb_cli_creds_read_value: (transfer full) (nullable): from @file, or from stdin when NULL; never shown. */
-EbSecret *eb_cli_creds_read_value(const char *name, const char *file, GError **error);
+/** eb_cli_creds_print_json: with --json alone: {@member: @list}. @list: (transfer full) */
+void eb_cli_creds_print_json(EbCli *cli, const char *member, JsonArray *list);
 /** eb_cli_creds_time: (transfer full) (nullable): RFC 3339; NULL for 0 */
 char *eb_cli_creds_time(gint64 unix_seconds);
 /**

@@ -214,6 +214,17 @@ eb_cli_fail(EbCli *cli, const char *what, const GError *error)
     return error != NULL ? (int)eb_cli_exit_code(error) : EB_EXIT_FAILED;
 }
 
+void
+eb_cli_note(EbCli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    write_error(text);
+}
+
 int
 eb_cli_refuse(EbCli *cli, const char *format, ...)
 {

@@ -64,6 +64,8 @@ EbPluginRegistry *eb_cli_get_registry(EbCli *cli, const char *const *only, EbSec
 int eb_cli_fail(EbCli *cli, const char *what, const GError *error);
 /** eb_cli_refuse: the same for a usage error found by a command itself: EB_EXIT_REFUSED. */
 int eb_cli_refuse(EbCli *cli, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/** eb_cli_note: a line on stderr that is no failure: what whoever typed this should know as well. */
+void eb_cli_note(EbCli *cli, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /** eb_cli_exit_code: the exit code an error stands for. */
 EbExit eb_cli_exit_code(const GError *error);
 

@@ -77,13 +77,15 @@ parse_line(GPtrArray *entries, const char *start, const char *end, guint line, G
     if (equals != NULL)
         trim(&start, &key_end);
     if (equals == NULL || !is_key(start, key_end)) {
-        eb_set_error(error, EB_ERROR_CONFIG, "env-file.line", "line %u is not KEY=VALUE", line);
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.line", "line %u is not KEY=VALUE (correct it, or remove it)",
+                     line);
         return FALSE;
     }
     value = equals + 1;
     trim(&value, &end);
     if (!unquote(&value, &end)) {
-        eb_set_error(error, EB_ERROR_CONFIG, "env-file.quote", "line %u: the quotes of the value do not match", line);
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.quote",
+                     "line %u: the quotes of the value do not match (one pair around all of it, or none)", line);
         return FALSE;
     }
     if (entries->len >= EB_ENV_FILE_MAX_ENTRIES) {
@@ -96,8 +98,8 @@ parse_line(GPtrArray *entries, const char *start, const char *end, guint line, G
     entry->value = g_strndup(value, (gsize)(end - value));
     entry->line = line;
     if (eb_env_file_lookup(entries, entry->key) != NULL) {
-        eb_set_error(error, EB_ERROR_CONFIG, "env-file.twice", "line %u: %s is assigned a second time", line,
-                     entry->key);
+        eb_set_error(error, EB_ERROR_CONFIG, "env-file.twice",
+                     "line %u: %s is assigned a second time (remove one of the two lines)", line, entry->key);
         entry_free(entry);
         return FALSE;
     }

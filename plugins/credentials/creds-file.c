@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "creds-file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -62,7 +63,8 @@ check_owner(const char *path, const struct stat *info, CredsOwner extra, guint f
             GError **error)
 {
     if (!S_ISREG(info->st_mode)) {
-        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s is not a regular file", path);
+        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed",
+                     "%s is not a regular file (put a file there, or move it away)", path);
         return FALSE;
     }
     if ((info->st_mode & forbidden) != 0) {
@@ -73,11 +75,15 @@ check_owner(const char *path, const struct stat *info, CredsOwner extra, guint f
         return FALSE;
     }
     if (info->st_uid != 0 && info->st_uid != geteuid() && info->st_uid != extra.uid) {
-        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s belongs to uid %u", path, (guint)info->st_uid);
+        eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed",
+                     "%s belongs to uid %u: chown it to root or the service's account, and replace what it holds if "
+                     "that account is not yours",
+                     path, (guint)info->st_uid);
         return FALSE;
     }
     if ((guint64)info->st_size > max_bytes) {
-        eb_set_error(error, EB_ERROR_CONFIG, "credentials.long", "%s: longer than %" G_GSIZE_FORMAT " bytes", path,
+        eb_set_error(error, EB_ERROR_CONFIG, "credentials.long",
+                     "%s is longer than %" G_GSIZE_FORMAT " bytes: it is no file of ours, move it away", path,
                      max_bytes);
         return FALSE;
     }
@@ -96,7 +102,8 @@ creds_file_open(CredsFile *self, const char *path, CredsOwner extra, guint forbi
         if (saved == ENOENT || saved == ENOTDIR)
             eb_set_error(error, EB_ERROR_NOT_FOUND, "credentials.absent", "%s: no such file", path);
         else if (saved == ELOOP)
-            eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed", "%s is a symbolic link", path);
+            eb_set_error(error, EB_ERROR_DENIED, "credentials.exposed",
+                         "%s is a symbolic link, which is not followed: put the file itself there", path);
         else
             eb_set_error(error, EB_ERROR_DENIED, "credentials.unreadable", "%s: %s", path, g_strerror(saved));
         return FALSE;
@@ -159,13 +166,34 @@ fill_new(int dir, const char *name, const void *bytes, gsize length, CredsOwner 
     return good;
 }
 
+/* What a change that was killed left beside the file: values in it that nobody knows to be there. */
+static void
+sweep(int dir)
+{
+    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+
+    if (list == NULL) {
+        if (again >= 0)
+            close(again);
+        return;
+    }
+    while ((entry = readdir(list)) != NULL)
+        if (g_str_has_prefix(entry->d_name, CREDS_FILE_UNFINISHED))
+            unlinkat(dir, entry->d_name, 0);
+    closedir(list);
+}
+
 /* Under its name at once, whole: by a rename, or by a link, which an older file of that name refuses. */
 static gboolean
 put_file(const char *path, const void *bytes, gsize length, CredsOwner owner, gboolean replace, GError **error)
 {
     g_autofree char *dir_path = g_path_get_dirname(path);
     g_autofree char *name = g_path_get_basename(path);
-    g_autofree char *new_name = g_strdup_printf(".%s.%08x", name, g_random_int());
+    /* A key file is made without the lock of its directory, so that no other change may take it for a rest. */
+    g_autofree char *new_name =
+        g_strdup_printf("%s%08x", replace ? CREDS_FILE_UNFINISHED : ".errand-seal.", g_random_int());
     int dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     gboolean good = FALSE;
 
@@ -225,6 +253,7 @@ creds_file_lock(const char *path, GCancellable *cancellable, GError **error)
         }
         g_usleep(10 * 1000);
     }
+    sweep(fd);
     return fd;
 }
 

@@ -51,8 +51,11 @@ gboolean creds_file_open(CredsFile *self, const char *path, CredsOwner extra, gu
 /** creds_file_read: at most @size bytes from the begin; the number that is there, -1 with @error. */
 gssize creds_file_read(CredsFile *self, const char *path, void *buffer, gsize size, GError **error);
 
+/** CREDS_FILE_UNFINISHED: how the name of a file begins that is not yet under its own. */
+#define CREDS_FILE_UNFINISHED ".errand-creds."
 /**
  * creds_file_replace: @path is the old file or the new one at every moment, also over a power cut; mode 0600. Blocks.
+ * Under creds_file_lock() alone.
  * @owner: of the new file when run by root
  */
 gboolean creds_file_replace(const char *path, const void *bytes, gsize length, CredsOwner owner, GError **error);
@@ -60,7 +63,7 @@ gboolean creds_file_replace(const char *path, const void *bytes, gsize length, C
 #define CREDS_LOCK_MS 5000
 /**
  * creds_file_lock: keeps other programs from changing files of secrets in the directory of @path, between a read and the
- * write that is made of it. Blocks, for CREDS_LOCK_MS at most. A descriptor, -1 with EB_ERROR_BUSY "credentials.locked".
+ * write that is made of it; and removes what a change that was killed left there. Blocks, for CREDS_LOCK_MS at most. A descriptor, -1 with EB_ERROR_BUSY "credentials.locked".
  */
 int creds_file_lock(const char *path, GCancellable *cancellable, GError **error);
 void creds_file_unlock(int lock);

@@ -63,19 +63,20 @@ quote_for(const char *value, gsize length)
     return memchr(value, '\'', length) == NULL ? '\'' : -1;
 }
 
+/* The line that assigns @key, from 1, 0 for none. It is the reader who says: what it takes for an assignment ("export",
+ * a byte order mark before it) and is left would be the old value, or the key twice. FALSE: the text cannot be read. */
 static gboolean
-line_assigns(const char *line, gsize length, const char *key)
+find_line(const char *text, const char *key, guint *line, GError **error)
 {
-    gsize key_length = strlen(key);
+    g_autoptr(GPtrArray) entries = eb_env_file_parse(text, strlen(text), error);
 
-    while (length > 0 && g_ascii_isspace(*line)) {
-        line++;
-        length--;
+    *line = 0;
+    for (guint i = 0; entries != NULL && i < entries->len; i++) {
+        const EbEnvEntry *entry = entries->pdata[i];
+        if (strcmp(entry->key, key) == 0)
+            *line = entry->line;
     }
-    if (length <= key_length || strncmp(line, key, key_length) != 0)
-        return FALSE;
-    line += key_length;
-    return *line == '=' || g_ascii_isspace(*line);
+    return entries != NULL;
 }
 
 char *
@@ -85,19 +86,23 @@ env_file_edit(const char *text, const char *key, const char *value, gsize value_
     /* One allocation of the final size: no copy of a secret is left behind by growing. */
     gsize room = old_length + strlen(key) + value_length + 8;
     int quote = value != NULL ? quote_for(value, value_length) : 0;
+    guint old_line = 0, at = 1;
 
     if (quote < 0) {
         eb_set_error(
             error, EB_ERROR_INVALID, "credentials.value",
-            "a value of several lines, or with both kinds of quotes at its ends, does not fit into an env file");
+            "a value of several lines, or with both kinds of quotes at its ends, does not fit into an env file (the "
+            "sealed store takes any value: errand-box creds seal)");
         return NULL;
     }
+    if (text != NULL && !find_line(text, key, &old_line, error))
+        return NULL;
     char *result = g_malloc0(room);
     char *out = result;
-    for (const char *line = text; line != NULL && *line != '\0';) {
+    for (const char *line = text; line != NULL && *line != '\0'; at++) {
         const char *newline = strchr(line, '\n');
         gsize length = newline != NULL ? (gsize)(newline - line) : strlen(line);
-        if (!line_assigns(line, length, key)) {
+        if (at != old_line) {
             out = (char *)memcpy(out, line, length) + length;
             *out++ = '\n';
         }

@@ -51,7 +51,8 @@ sealed_key_derive(const SealedHeader *header, EbSecret *material, GError **error
 
     if (header->kdf == SEALED_KDF_KEY_FILE && view.length < SEALED_KEY_FILE_MIN) {
         eb_set_error(error, EB_ERROR_CONFIG, "sealed.short-key",
-                     "a key file holds at least %d random bytes (errand-box creds seal)", SEALED_KEY_FILE_MIN);
+                     "a key file holds at least %d random bytes: this is another file, or a part of one",
+                     SEALED_KEY_FILE_MIN);
         return NULL;
     }
     key = sodium_malloc(KEY_BYTES);

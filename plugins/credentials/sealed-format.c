@@ -57,8 +57,9 @@ sealed_header_decode(const guint8 *bytes, gsize length, SealedHeader *header, GE
 
     if (length < strlen(MAGIC) || memcmp(bytes, MAGIC, strlen(MAGIC)) != 0) {
         eb_set_error(error, EB_ERROR_INTEGRITY, length == 0 ? "sealed.truncated" : "sealed.not-sealed",
-                     length == 0 ? "the file is empty: put a backup in its place, or remove it"
-                                 : "this is no file of sealed credentials");
+                     length == 0
+                         ? "the file is empty: put a backup in its place, or remove it"
+                         : "this is no file of sealed credentials: put the right one, or a backup, in its place");
         return FALSE;
     }
     if (length < SEALED_HEADER_BYTES) {
@@ -68,7 +69,9 @@ sealed_header_decode(const guint8 *bytes, gsize length, SealedHeader *header, GE
     }
     if (get_number(bytes + 8, 2) != VERSION) {
         eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "sealed.version",
-                     "the file is of version %u, which this errand-box does not know", (guint)get_number(bytes + 8, 2));
+                     "the file is of version %u, which this errand-box does not know: use the newer one that wrote it, "
+                     "or put a backup in its place",
+                     (guint)get_number(bytes + 8, 2));
         return FALSE;
     }
     crypto_generichash(digest, sizeof digest, bytes, DIGEST_AT, NULL, 0);
@@ -81,7 +84,8 @@ sealed_header_decode(const guint8 *bytes, gsize length, SealedHeader *header, GE
     header->payload = (guint32)get_number(bytes + 76, 4);
     if (memcmp(digest, bytes + DIGEST_AT, DIGEST_BYTES) != 0 || bytes[11] != CIPHER || !check_parameters(header) ||
         header->payload < SEALED_TAG_BYTES + 4 || header->payload > SEALED_MAX_BYTES - SEALED_HEADER_BYTES) {
-        eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.damaged", "the header of the file was changed or is damaged");
+        eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.damaged",
+                     "the header of the file was changed or is damaged: put a backup in its place");
         return FALSE;
     }
     return TRUE;
@@ -114,7 +118,8 @@ sealed_header_check_length(const SealedHeader *header, gsize length, GError **er
     eb_set_error(error, EB_ERROR_INTEGRITY, length < wanted ? "sealed.truncated" : "sealed.damaged",
                  length < wanted ? "the file is cut off: %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT
                                    " bytes are there; put a backup in its place"
-                                 : "the file has %" G_GSIZE_FORMAT " bytes where it says %" G_GSIZE_FORMAT,
+                                 : "the file has %" G_GSIZE_FORMAT " bytes where it says %" G_GSIZE_FORMAT
+                                   ": put a backup in its place",
                  length, wanted);
     return FALSE;
 }
@@ -217,7 +222,8 @@ sealed_entries_decode(const guint8 *bytes, gsize length, GError **error)
     }
     if (good && rest.left == 0)
         return g_steal_pointer(&entries);
-    eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.damaged", "what is sealed in the file is malformed");
+    eb_set_error(error, EB_ERROR_INTEGRITY, "sealed.damaged",
+                 "what is sealed in the file is malformed: put a backup in its place");
     return NULL;
 }
 

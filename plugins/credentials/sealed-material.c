@@ -39,7 +39,7 @@ read_material(const SealedSources *sources, const char *path, SealedKdf kdf, gui
     g_autoptr(EbSecret) secret =
         eb_secret_new_from_fd(kdf == SEALED_KDF_PASSPHRASE ? "seal-passphrase" : "seal-key", file.fd, error);
     if (secret == NULL) {
-        g_prefix_error(error, "%s: ", path);
+        g_prefix_error(error, "%s, which opens what is sealed: ", path);
         return NULL;
     }
     SealedMaterial *self = g_new0(SealedMaterial, 1);
@@ -50,20 +50,32 @@ read_material(const SealedSources *sources, const char *path, SealedKdf kdf, gui
     return self;
 }
 
+gboolean
+sealed_material_check(const SealedMaterial *material, GError **error)
+{
+    if (material->kdf != SEALED_KDF_PASSPHRASE || eb_secret_get_length(material->secret) >= SEALED_PASSPHRASE_MIN)
+        return TRUE;
+    eb_set_error(error, EB_ERROR_CONFIG, "sealed.short-passphrase",
+                 "%s: a passphrase has at least %d characters, better six words", material->path,
+                 SEALED_PASSPHRASE_MIN);
+    return FALSE;
+}
+
 SealedMaterial *
 sealed_material_find(const SealedSources *sources, GError **error)
 {
-    if (sources->passphrase_file != NULL)
-        return read_material(sources, sources->passphrase_file, SEALED_KDF_PASSPHRASE, OWN_FILE, error);
-    if (sources->key_file != NULL) {
+    if (sources->passphrase_file != NULL || sources->key_file != NULL) {
+        gboolean words = sources->passphrase_file != NULL;
+        const char *path = words ? sources->passphrase_file : sources->key_file;
         g_autoptr(GError) local = NULL;
-        SealedMaterial *found = read_material(sources, sources->key_file, SEALED_KDF_KEY_FILE, OWN_FILE, &local);
+        SealedMaterial *named =
+            read_material(sources, path, words ? SEALED_KDF_PASSPHRASE : SEALED_KDF_KEY_FILE, OWN_FILE, &local);
         if (g_error_matches(local, EB_ERROR, EB_ERROR_NOT_FOUND))
-            eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key",
-                         "the key file %s is not there (errand-box creds seal)", sources->key_file);
+            eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key", "the %s file %s is not there",
+                         words ? "passphrase" : "key", path);
         else if (local != NULL)
             g_propagate_error(error, g_steal_pointer(&local));
-        return found;
+        return named;
     }
 
     const struct {
@@ -90,8 +102,7 @@ sealed_material_find(const SealedSources *sources, GError **error)
         }
     }
     eb_set_error(error, EB_ERROR_NOT_FOUND, "sealed.no-key",
-                 "there is no key for sealed credentials: neither %s, nor a systemd credential %s or %s "
-                 "(errand-box creds seal)",
+                 "there is no key for sealed credentials: neither %s, nor a systemd credential %s or %s",
                  sources->own_key_file, SEALED_HANDED_KEY, SEALED_HANDED_PASSPHRASE);
     return NULL;
 }
@@ -108,6 +119,11 @@ sealed_material_make(const SealedSources *sources, GError **error)
         return TRUE;
     if (g_strcmp0(eb_error_get_reason(local), "sealed.no-key") != 0) {
         g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    if (sources->passphrase_file != NULL) {
+        eb_set_error(error, EB_ERROR_CONFIG, "sealed.no-key",
+                     "%s: write a passphrase into it, mode 0600, which only people can make", local->message);
         return FALSE;
     }
     randombytes_buf(raw, sizeof raw);

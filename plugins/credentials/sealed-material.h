@@ -30,6 +30,11 @@ typedef struct {
 void sealed_material_free(SealedMaterial *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SealedMaterial, sealed_material_free)
 
+/** SEALED_PASSPHRASE_MIN: bytes; what is shorter is guessed in a day, however it is stretched. */
+#define SEALED_PASSPHRASE_MIN 8
+/** sealed_material_check: may something new be sealed with it? EB_ERROR_CONFIG "sealed.short-passphrase" otherwise. */
+gboolean sealed_material_check(const SealedMaterial *material, GError **error);
+
 /** sealed_material_find: (transfer full) (nullable): EB_ERROR_NOT_FOUND "sealed.no-key" when there is none. Blocks. */
 SealedMaterial *sealed_material_find(const SealedSources *sources, GError **error);
 /** sealed_material_make: makes the key file with 32 random bytes; nothing when there is a key. A passphrase is made by people. */

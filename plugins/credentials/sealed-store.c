@@ -7,6 +7,9 @@
 #include <sodium.h>
 #include <string.h>
 
+#define RIGHT_KEY                                                                                                      \
+    " (put the right one back; where this is to be the one from now on: errand-box creds seal --old-key FILE)"
+
 struct _EbCredentialsSealedStore {
     GObject parent_instance;
     char *path;
@@ -125,8 +128,8 @@ kdf_fits(const EbCredentialsSealedStore *self, const SealedHeader *header, const
 {
     if (header->kdf == material->kdf)
         return TRUE;
-    eb_set_error(error, EB_ERROR_DENIED, "sealed.wrong-key", "%s was sealed with a %s, and %s is a %s", self->path,
-                 header->kdf == SEALED_KDF_PASSPHRASE ? "passphrase" : "key file", material->path,
+    eb_set_error(error, EB_ERROR_DENIED, "sealed.wrong-key", "%s was sealed with a %s, and %s is a %s" RIGHT_KEY,
+                 self->path, header->kdf == SEALED_KDF_PASSPHRASE ? "passphrase" : "key file", material->path,
                  header->kdf == SEALED_KDF_PASSPHRASE ? "key file" : "passphrase");
     return FALSE;
 }
@@ -157,18 +160,23 @@ open_file(EbCredentialsSealedStore *self, Opened *opened, GError **error)
         return FALSE;
     g_autoptr(SealedMaterial) material = sealed_material_find(&self->sources, &local);
     if (material == NULL) {
+        gboolean gone = g_strcmp0(eb_error_get_reason(local), "sealed.no-key") == 0;
         /* Not an absence: the value may well be in there, and an older one in the next store. */
-        eb_set_error(error, EB_ERROR_DENIED, "sealed.no-key", "%s cannot be opened: %s", self->path, local->message);
+        eb_set_error(error, EB_ERROR_DENIED, "sealed.no-key", "%s cannot be opened: %s%s", self->path, local->message,
+                     gone ? " (put it back; if it is lost, move the sealed file away and set its values again)" : "");
         return FALSE;
     }
     if (!kdf_fits(self, &opened->header, material, error))
         return FALSE;
     EbSecret *key = get_key(self, &opened->header, material, error);
     const guint8 *data = g_bytes_get_data(bytes, &length);
-    opened->entries = key != NULL ? sealed_open(data, length, key, error) : NULL;
-    if (key != NULL && opened->entries == NULL)
-        g_prefix_error(error, "%s, with %s: ", self->path, material->path);
-    return opened->entries != NULL;
+    opened->entries = key != NULL ? sealed_open(data, length, key, &local) : NULL;
+    if (key == NULL || opened->entries != NULL)
+        return opened->entries != NULL;
+    gboolean wrong = g_strcmp0(eb_error_get_reason(local), "sealed.wrong-key") == 0;
+    eb_set_error(error, (EbErrorCode)local->code, eb_error_get_reason(local), "%s, with %s: %s%s", self->path,
+                 material->path, local->message, wrong ? RIGHT_KEY : "");
+    return FALSE;
 }
 
 static gboolean
@@ -192,14 +200,19 @@ begin_file(EbCredentialsSealedStore *self, Opened *opened, GError **error)
     g_autoptr(SealedMaterial) material = sealed_material_find(&self->sources, &local);
 
     gboolean named = self->sources.key_file != NULL || self->sources.passphrase_file != NULL;
-    if (material == NULL && !named && g_strcmp0(eb_error_get_reason(local), "sealed.no-key") == 0) {
-        eb_set_error(error, EB_ERROR_NOT_SUPPORTED, "sealed.no-key", "%s", local->message);
+    if (material == NULL && g_strcmp0(eb_error_get_reason(local), "sealed.no-key") == 0) {
+        eb_set_error(error, named ? EB_ERROR_CONFIG : EB_ERROR_NOT_SUPPORTED, "sealed.no-key", "%s (%s)",
+                     local->message,
+                     self->sources.passphrase_file != NULL ? "write a passphrase into it, mode 0600"
+                                                           : "errand-box creds seal makes one");
         return FALSE;
     }
     if (material == NULL) {
         g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
     }
+    if (!sealed_material_check(material, error))
+        return FALSE;
     opened->entries = g_ptr_array_new_with_free_func(sealed_entry_free);
     opened->owner = creds_owner_of_directory(self->path);
     sealed_header_new(&opened->header, material->kdf);
@@ -324,8 +337,29 @@ rekey(EbCredentialsSealedStore *self, EbSecret *previous, GError **error)
         g_propagate_prefixed_error(error, g_steal_pointer(&local), "%s, with the previous key: ", self->path);
         return FALSE;
     }
+    if (!sealed_material_check(material, error))
+        return FALSE;
     sealed_header_new(&opened.header, material->kdf);
     return write_file(self, &opened, material, error);
+}
+
+/* No key is made for a file that some other key closed: where that one only is not there just now, the new one would be
+ * in its place. */
+static gboolean
+begin_sealing(EbCredentialsSealedStore *self, EbSecret *previous, GError **error)
+{
+    const CredsFileId none = {0};
+    CredsFileId id = creds_file_id(self->path);
+    g_auto(Opened) opened = {0};
+
+    if (!creds_file_id_equal(&id, &none))
+        return previous != NULL ? sealed_material_make(&self->sources, error) && rekey(self, previous, error)
+                                : open_file(self, &opened, error);
+    if (previous == NULL)
+        return sealed_material_make(&self->sources, error);
+    eb_set_error(error, EB_ERROR_NOT_FOUND, "credentials.absent",
+                 "%s is not there: nothing is to be closed with another key (leave --old-key out)", self->path);
+    return FALSE;
 }
 
 static void
@@ -337,8 +371,8 @@ rekey_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cance
 
     g_mutex_lock(&self->lock);
     int lock = creds_file_lock(self->path, cancellable, &error);
-    if (lock >= 0 && sealed_material_make(&self->sources, &error) && work->secret != NULL)
-        rekey(self, work->secret, &error);
+    if (lock >= 0)
+        begin_sealing(self, work->secret, &error);
     creds_file_unlock(lock);
     g_mutex_unlock(&self->lock);
     creds_task_return(task, error);

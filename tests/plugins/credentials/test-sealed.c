@@ -297,13 +297,21 @@ test_wrong_passphrase(Fixture *f, gconstpointer data)
     g_autoptr(GError) error = NULL;
 
     f->sources.passphrase_file = g_build_filename(f->dir, "passphrase", NULL);
-    write_bytes(f->sources.passphrase_file, "first words\n", 12);
+    write_bytes(f->sources.passphrase_file, "short\n", 6);
     renew(f);
+    g_assert_false(put(f->store, "model-key", VALUE, 0, &error));
+    eb_test_assert_error(error, EB_ERROR_CONFIG, "sealed.short-passphrase", "at least 8");
+    g_clear_error(&error);
+    write_bytes(f->sources.passphrase_file, "first words\n", 12);
     g_assert_true(put(f->store, "model-key", VALUE, 0, &error));
     g_assert_no_error(error);
     assert_value(f, "model-key", VALUE); /* with the key kept from before */
     write_bytes(f->sources.passphrase_file, "other words\n", 12);
     assert_refused(f, EB_ERROR_DENIED, "sealed.wrong-key");
+    /* To seal more begins with opening what is there. */
+    g_assert_false(rekey(f, NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_DENIED, "sealed.wrong-key", "--old-key FILE");
+    g_clear_error(&error);
     g_assert_false(put(f->store, "model-key", "x", 0, &error));
     eb_test_assert_error(error, EB_ERROR_DENIED, "sealed.wrong-key", NULL);
     g_clear_error(&error);
