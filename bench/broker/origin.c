@@ -7,7 +7,9 @@
  * GET /small 200 bytes, GET /bytes/N that many; a POST is read to its end and answered with 1 KiB of JSON as a model
  * provider would, but for those with API-KEY in a header alone, so that a proxy which forgot to put the key on shows
  * errors and no figures. A POST to /upload needs no key. A body with "events=N every=US" is answered with N events, one
- * each US microseconds, each with the time it was sent at.
+ * each US microseconds, each with the time it was sent at. Streams are apart: the second event of each comes after a part
+ * of the interval that differs from stream to stream, so that their events are spread over it evenly whoever the proxy is
+ * and however fast it was to begin them. With " together" behind it all streams send at the same instants.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,6 +52,7 @@ static char block[BLOCK], small_answer[512], model_answer[2048];
 static int small_length, model_length, poller, timer;
 static SSL_CTX *tls;
 static struct conn *first_due, *last_due, *closed;
+static unsigned long long n_streams;
 
 static long long
 now_ns(void)
@@ -146,16 +149,32 @@ arm_timer(void)
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* All streams of a run have the same interval, so who is added last is due last. */
+/* All streams of a run have the same interval, so who had its event just now is due last; a new one may be due before. */
 static void
 conn_await(struct conn *self)
 {
-    self->next = NULL;
-    if (first_due == NULL)
-        first_due = self;
-    else
-        last_due->next = self;
-    last_due = self;
+    struct conn **at = &first_due;
+
+    if (first_due != NULL && last_due->due_ns <= self->due_ns)
+        at = &last_due->next;
+    while (*at != NULL && (*at)->due_ns <= self->due_ns)
+        at = &(*at)->next;
+    self->next = *at;
+    *at = self;
+    if (self->next == NULL)
+        last_due = self;
+}
+
+/* When the second event of a stream is due. Steps of the golden section fill the interval evenly at any number. */
+static long long
+second_due(const struct conn *self, bool together)
+{
+    long long now = now_ns();
+    double part = (double)++n_streams * 0.6180339887498949;
+
+    if (together)
+        return (now / self->every_ns + 1) * self->every_ns;
+    return now + (long long)((part - (double)(unsigned long long)part) * (double)self->every_ns);
 }
 
 static void
@@ -209,12 +228,12 @@ conn_start_events(struct conn *self, const char *order)
     char *rest;
 
     self->n_events = strtoll(order + 7, &rest, 10);
-    self->every_ns = strtoll(strstr(rest, "every=") + 6, NULL, 10) * 1000;
+    self->every_ns = strtoll(strstr(rest, "every=") + 6, &rest, 10) * 1000;
     conn_write(self, HEAD, sizeof HEAD - 1);
     conn_send_event(self);
     if (self->closed || self->n_events <= 0)
         return;
-    self->due_ns = now_ns() + self->every_ns;
+    self->due_ns = second_due(self, strncmp(rest, " together", 9) == 0);
     conn_await(self);
     arm_timer();
 }

@@ -21,6 +21,7 @@ struct _EbBrokerLink {
     GQueue queue; /* (element-type GBytes) */
     guint64 lost;
     gboolean unread; /* more messages may be there than one turn takes */
+    gboolean full;   /* the service has to take something first */
     void (*closed)(gpointer user_data);
     gpointer user_data;
 };
@@ -28,6 +29,14 @@ struct _EbBrokerLink {
 /* One message is handled at a time; secrets pass through here and are wiped right after. */
 static guint8 receive_buffer[EB_BROKER_MSG_MAX];
 static guint8 send_buffer[8 * 1024];
+
+/* Watched for room only while there is none: every message that the service takes would wake this process otherwise. */
+static void
+link_set_full(EbBrokerLink *self, gboolean full)
+{
+    if (self->full != full && eb_poller_modify(self->broker->poller, &self->watch, EPOLLIN | (full ? EPOLLOUT : 0)))
+        self->full = full;
+}
 
 static void
 link_flush(EbBrokerLink *self)
@@ -50,11 +59,14 @@ link_flush(EbBrokerLink *self)
             sent = sendmmsg(self->watch.fd, messages, (guint)n, MSG_NOSIGNAL | MSG_DONTWAIT);
         while (sent < 0 && errno == EINTR);
         /* Full, or gone: a gone service is noticed by reading. */
-        if (sent <= 0)
+        if (sent <= 0) {
+            link_set_full(self, TRUE);
             return;
+        }
         for (int i = 0; i < sent; i++)
             g_bytes_unref(g_queue_pop_head(&self->queue));
     }
+    link_set_full(self, FALSE);
     eb_broker_resume_accept(self->broker);
 }
 
@@ -115,7 +127,7 @@ link_ready(EbWatch *watch, guint32 events)
 
     if (events == 0 || (events & EPOLLOUT) != 0)
         link_flush(self);
-    if (events == 0 && !self->unread)
+    if ((events & ~(guint32)EPOLLOUT) == 0 && !self->unread)
         return;
     self->unread = FALSE;
     for (guint i = 0; i < TURN; i++) {
@@ -145,7 +157,7 @@ eb_broker_link_new(EbBroker *broker, int fd, void (*closed)(gpointer user_data),
     self->user_data = user_data;
     self->stage = eb_broker_stage_new();
     g_queue_init(&self->queue);
-    eb_poller_add(broker->poller, &self->watch, fd, EPOLLIN | EPOLLOUT, link_ready, self);
+    eb_poller_add(broker->poller, &self->watch, fd, EPOLLIN, link_ready, self);
     return self;
 }
 

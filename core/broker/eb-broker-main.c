@@ -80,6 +80,7 @@ main(int argc, char **argv)
     broker = eb_broker_new(context, resolver, tls, &error);
     if (broker == NULL)
         return fail(error);
+    eb_poller_wait_for_context(broker->poller, context);
     loop = g_main_loop_new(context, FALSE);
     broker->link = eb_broker_link_new(broker, EB_BROKER_CONTROL_FD, service_gone, loop);
     eb_broker_set_listener(broker, EB_BROKER_LISTENER_FD);

@@ -30,6 +30,7 @@ struct _EbFrontConn {
     gboolean peer_ended; /* it sends nothing more; through the relay this is all that shows of a gone client */
     gboolean peer_gone;  /* it reads nothing more either */
     gboolean shut;
+    gboolean watches_out;
     gboolean inner; /* behind a CONNECT to the broker itself */
     gboolean keep_alive;
     gboolean body_done;

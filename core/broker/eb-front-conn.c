@@ -86,6 +86,9 @@ conn_keep_output(EbFrontConn *self, const struct iovec *pieces, guint n_pieces, 
 {
     if (self->out == NULL)
         self->out = g_byte_array_new();
+    /* Room is watched for only once it was missed: a unix socket tells of it whenever the other end has read. */
+    if (!self->watches_out)
+        self->watches_out = eb_poller_modify(self->broker->poller, &self->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
     for (guint i = 0; i < n_pieces; i++) {
         gsize length = pieces[i].iov_len;
 
@@ -680,7 +683,7 @@ eb_front_conn_accept(EbBroker *broker, int fd)
     self->deadline = g_get_monotonic_time() + EB_BROKER_HEAD_WAIT;
     eb_broker_tick_add(broker, &self->ticked, conn_tick, self);
     self->watch.fd = fd;
-    if (!eb_poller_add(broker->poller, &self->watch, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, conn_ready, self)) {
+    if (!eb_poller_add(broker->poller, &self->watch, fd, EPOLLIN | EPOLLRDHUP, conn_ready, self)) {
         eb_front_conn_destroy(self);
         return;
     }

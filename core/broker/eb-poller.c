@@ -16,9 +16,13 @@ struct _EbPoller {
     int fd; /* (owned) */
     gpointer tag;
     GQueue queue;
-    int n_events; /* of the running batch; 0 outside */
+    int waker;    /* (unowned): the context's own descriptor, once it is in the set; -1 before */
+    int n_events; /* of the running batch, or of the next one that was fetched already */
     struct epoll_event events[BATCH];
 };
+
+/* The one that waits in its context's place; NULL: none does. */
+static EbPoller *waiting;
 
 static gboolean
 poller_prepare(GSource *source, int *timeout)
@@ -26,7 +30,7 @@ poller_prepare(GSource *source, int *timeout)
     EbPoller *self = (EbPoller *)source;
 
     *timeout = -1;
-    return self->queue.length > 0;
+    return self->queue.length > 0 || self->n_events > 0;
 }
 
 static gboolean
@@ -34,7 +38,16 @@ poller_check(GSource *source)
 {
     EbPoller *self = (EbPoller *)source;
 
-    return self->queue.length > 0 || g_source_query_unix_fd(source, self->tag) != 0;
+    return self->queue.length > 0 || self->n_events > 0 || g_source_query_unix_fd(source, self->tag) != 0;
+}
+
+static gboolean
+fetch(EbPoller *self, int timeout)
+{
+    int got = epoll_wait(self->fd, self->events, BATCH, timeout);
+
+    self->n_events = MAX(got, 0);
+    return got >= 0;
 }
 
 static void
@@ -57,13 +70,11 @@ poller_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
 
     /* What one batch sets off is often there when it is through, and costs less here than by way of the main loop. */
     for (guint round = 0; round < ROUNDS; round++) {
-        int got;
-
         run_queue(self);
-        got = epoll_wait(self->fd, self->events, BATCH, 0);
-        if (got <= 0)
+        if (self->n_events == 0)
+            fetch(self, 0);
+        if (self->n_events == 0)
             break;
-        self->n_events = got;
         for (int i = 0; i < self->n_events; i++) {
             EbWatch *watch = self->events[i].data.ptr;
 
@@ -73,6 +84,60 @@ poller_dispatch(GSource *source, GSourceFunc callback, gpointer user_data)
         self->n_events = 0;
     }
     return G_SOURCE_CONTINUE;
+}
+
+/* --- waiting in the context's place --- */
+
+static GPollFD *
+find_fd(GPollFD *fds, guint n_fds, int fd)
+{
+    for (guint i = 0; i < n_fds; i++) {
+        if (fds[i].fd == fd)
+            return &fds[i];
+    }
+    return NULL;
+}
+
+/* The context has our descriptor and the one it wakes itself by; a third one nobody here asked for is left to GLib. */
+static gboolean
+watch_waker(EbPoller *self, GPollFD *fds, guint n_fds)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    int other;
+
+    if (n_fds != 2 || find_fd(fds, n_fds, self->fd) == NULL)
+        return FALSE;
+    other = fds[0].fd == self->fd ? fds[1].fd : fds[0].fd;
+    if (self->waker < 0 && epoll_ctl(self->fd, EPOLL_CTL_ADD, other, &event) == 0)
+        self->waker = other;
+    return self->waker == other;
+}
+
+static int
+wait_for_context(GPollFD *fds, guint n_fds, int timeout)
+{
+    EbPoller *self = waiting;
+    int n_ready = 0;
+
+    if (self == NULL || self->n_events > 0 || !watch_waker(self, fds, n_fds))
+        return g_poll(fds, n_fds, timeout);
+    if (!fetch(self, timeout))
+        return -1;
+    for (int i = 0; i < self->n_events; i++) {
+        gboolean is_waker = self->events[i].data.ptr == NULL;
+        GPollFD *ready = find_fd(fds, n_fds, is_waker ? self->waker : self->fd);
+
+        n_ready += ready->revents == 0 ? 1 : 0;
+        ready->revents = G_IO_IN;
+    }
+    return n_ready;
+}
+
+void
+eb_poller_wait_for_context(EbPoller *self, GMainContext *context)
+{
+    waiting = self;
+    g_main_context_set_poll_func(context, wait_for_context);
 }
 
 static GSourceFuncs poller_funcs = {
@@ -93,8 +158,12 @@ eb_poller_new(GMainContext *context, GError **error)
     }
     self = (EbPoller *)g_source_new(&poller_funcs, sizeof(EbPoller));
     self->fd = fd;
+    self->waker = -1;
     g_queue_init(&self->queue);
     self->tag = g_source_add_unix_fd(&self->source, fd, G_IO_IN);
+    /* It never recurses. But of a source that may not, GLib takes the descriptors out while it runs and puts them back
+     * after, and wakes itself each time: two writes, a read and a poll(2) a turn. */
+    g_source_set_can_recurse(&self->source, TRUE);
     g_source_set_static_name(&self->source, "eb-poller");
     g_source_attach(&self->source, context);
     return self;
@@ -105,6 +174,8 @@ eb_poller_free(EbPoller *self)
 {
     if (self == NULL)
         return;
+    if (waiting == self)
+        waiting = NULL;
     g_source_destroy(&self->source);
     eb_fd_clear(&self->fd);
     g_source_unref(&self->source);

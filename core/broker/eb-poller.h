@@ -31,6 +31,11 @@ struct _EbWatch {
 
 EbPoller *eb_poller_new(GMainContext *context, GError **error);
 void eb_poller_free(EbPoller *self);
+/**
+ * eb_poller_wait_for_context: waits in @context's place, whose source @self is: one system call a turn, not three.
+ * For one poller of a process, and a context that has nothing else to poll; with other descriptors GLib waits as ever.
+ */
+void eb_poller_wait_for_context(EbPoller *self, GMainContext *context);
 
 /** eb_poller_add: @watch: (transfer none): must be removed before it is freed and before @fd is closed. */
 gboolean eb_poller_add(EbPoller *self, EbWatch *watch, int fd, guint32 events, EbWatchFunc func, gpointer data);

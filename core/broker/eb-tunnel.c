@@ -50,6 +50,7 @@ struct _Tunnel {
     EbTicked ticked;
     EbWatch client;   /* fd owned */
     EbWatch upstream; /* fd owned */
+    gboolean watches_client_out;
     Direction up;
     Direction down;
     gint64 active_at;
@@ -123,6 +124,17 @@ pool_give(EbPipePool *self, Pipe *pipe)
 
 /* --- one direction --- */
 
+/* The receiver takes nothing now. A unix socket tells of room whenever its other end has read: it is watched for that
+ * only once room was missed. TCP tells of it when somebody waits. */
+static void
+missed_room(Tunnel *self, Direction *direction)
+{
+    direction->writable = FALSE;
+    if (direction->to == &self->client && !self->watches_client_out)
+        self->watches_client_out =
+            eb_poller_modify(self->broker->poller, &self->client, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+}
+
 typedef enum {
     STEP_AGAIN,  /* moved something */
     STEP_WAIT,   /* nothing to do until an event */
@@ -149,7 +161,7 @@ drop_pending(Tunnel *self, Direction *direction)
 static Step
 keep_pending(Tunnel *self, Direction *direction, const char *bytes, gsize length)
 {
-    direction->writable = FALSE;
+    missed_room(self, direction);
     if (self->broker->stalled + length > EB_BROKER_MAX_STALLED)
         return STEP_BROKEN;
     self->broker->stalled += length;
@@ -166,10 +178,12 @@ flush_pending(Tunnel *self, Direction *direction)
                         direction->n_pending - direction->pending_at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (sent < 0) {
-        if (errno != EAGAIN && errno != EINTR)
+        if (errno == EINTR)
+            return STEP_AGAIN;
+        if (errno != EAGAIN)
             return STEP_BROKEN;
-        direction->writable = errno == EINTR;
-        return errno == EINTR ? STEP_AGAIN : STEP_WAIT;
+        missed_room(self, direction);
+        return STEP_WAIT;
     }
     direction->pending_at += (gsize)sent;
     direction->bytes += (guint64)sent;
@@ -179,16 +193,18 @@ flush_pending(Tunnel *self, Direction *direction)
 }
 
 static Step
-flush_pipe(Direction *direction)
+flush_pipe(Tunnel *self, Direction *direction)
 {
     ssize_t moved = splice(direction->pipe->ends[0], NULL, direction->to->fd, NULL, direction->pipe->filled,
                            SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 
     if (moved < 0) {
-        if (errno != EAGAIN && errno != EINTR)
+        if (errno == EINTR)
+            return STEP_AGAIN;
+        if (errno != EAGAIN)
             return STEP_BROKEN;
-        direction->writable = errno == EINTR;
-        return errno == EINTR ? STEP_AGAIN : STEP_WAIT;
+        missed_room(self, direction);
+        return STEP_WAIT;
     }
     if (moved == 0)
         return STEP_BROKEN;
@@ -261,7 +277,7 @@ direction_step(Tunnel *self, Direction *direction)
     if (direction->pending != NULL)
         return direction->writable ? flush_pending(self, direction) : STEP_WAIT;
     if (direction->pipe != NULL && direction->pipe->filled > 0)
-        return direction->writable ? flush_pipe(direction) : STEP_WAIT;
+        return direction->writable ? flush_pipe(self, direction) : STEP_WAIT;
     if (direction->ended) {
         direction->shut = TRUE;
         release_pipe(self, direction);
@@ -375,7 +391,6 @@ tunnel_tick(gpointer owner, gint64 now)
 void
 eb_tunnel_start(EbBroker *broker, EbWatch *client, int upstream, const char *early, gsize n_early, EbAudit *audit)
 {
-    const guint32 all = EPOLLIN | EPOLLOUT | EPOLLRDHUP;
     Tunnel *self = g_new0(Tunnel, 1);
     gboolean watched;
 
@@ -387,8 +402,10 @@ eb_tunnel_start(EbBroker *broker, EbWatch *client, int upstream, const char *ear
     self->down = (Direction){.from = &self->upstream, .to = &self->client, .writable = TRUE};
     self->upstream.fd = upstream;
     eb_broker_tick_add(broker, &self->ticked, tunnel_tick, self);
-    watched = eb_poller_hand_over(broker->poller, client, &self->client, all, client_ready, self);
-    watched = eb_poller_add(broker->poller, &self->upstream, upstream, all, upstream_ready, self) && watched;
+    watched = eb_poller_hand_over(broker->poller, client, &self->client, EPOLLIN | EPOLLRDHUP, client_ready, self);
+    watched = eb_poller_add(broker->poller, &self->upstream, upstream, EPOLLIN | EPOLLOUT | EPOLLRDHUP, upstream_ready,
+                            self) &&
+              watched;
     if (!watched || (n_early > 0 && keep_pending(self, &self->up, early, n_early) == STEP_BROKEN)) {
         tunnel_end(self);
         return;
