@@ -141,6 +141,13 @@ eb_upstream_conn_set_owner(EbUpstreamConn *self, EbUpstreamReady ready, gpointer
     self->owner = owner;
 }
 
+void
+eb_upstream_conn_rest(EbUpstreamConn *self)
+{
+    if (self->ssl != NULL)
+        SSL_free_buffers(self->ssl);
+}
+
 /* --- bytes --- */
 
 static EbUpstreamResult

@@ -41,6 +41,8 @@ typedef enum {
     EB_UPSTREAM_BROKEN, /* anything else */
 } EbUpstreamResult;
 
+/** eb_upstream_conn_rest: nothing is expected for a while: gives memory back. */
+void eb_upstream_conn_rest(EbUpstreamConn *self);
 /** eb_upstream_conn_handshake: goes on with the handshake; at once OK without TLS. */
 EbUpstreamResult eb_upstream_conn_handshake(EbUpstreamConn *self);
 /** eb_upstream_conn_read: as much as is there and fits; @n_read: (out): also with END and BROKEN, what came before */

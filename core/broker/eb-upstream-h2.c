@@ -530,6 +530,12 @@ eb_h2_accepts(EbH2 *self, const EbTarget *target, gboolean of_provider)
            nghttp2_session_check_request_allowed(self->session) != 0;
 }
 
+void
+eb_h2_rest(EbH2 *self)
+{
+    eb_upstream_conn_rest(self->conn);
+}
+
 gint64
 eb_h2_idle_since(EbH2 *self)
 {

@@ -24,6 +24,9 @@ gboolean eb_h2_accepts(EbH2 *self, const EbTarget *target, gboolean of_provider)
 /** eb_h2_idle_since: monotonic time of the end of the last request; 0 while there are any. */
 gint64 eb_h2_idle_since(EbH2 *self);
 
+/** eb_h2_rest: no request is under way: gives memory back. */
+void eb_h2_rest(EbH2 *self);
+
 /* --- for one exchange --- */
 
 void eb_h2_begin(EbH2 *self, EbExchange *exchange);

@@ -123,12 +123,21 @@ upstream_tick(gpointer owner, gint64 now)
             break;
         drop(self, conn);
     }
+    for (GList *link = self->idle.tail; link != NULL; link = link->prev) {
+        EbUpstreamConn *conn = link->data;
+
+        if (now - conn->idle_since < EB_UPSTREAM_REST_WAIT)
+            break;
+        eb_upstream_conn_rest(conn);
+    }
     for (guint i = self->h2->len; i > 0; i--) {
         EbH2 *h2 = self->h2->pdata[i - 1];
         gint64 since = eb_h2_idle_since(h2);
 
         if (now == G_MAXINT64 || (since != 0 && now - since >= EB_UPSTREAM_IDLE_WAIT))
             drop_h2(h2, self);
+        else if (since != 0 && now - since >= EB_UPSTREAM_REST_WAIT)
+            eb_h2_rest(h2);
     }
 }
 

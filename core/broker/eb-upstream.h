@@ -8,9 +8,12 @@
 G_BEGIN_DECLS
 
 /** EB_UPSTREAM_MAX_IDLE: connections kept for the next request, all hosts; the longest unused goes first. */
-#define EB_UPSTREAM_MAX_IDLE 64
+#define EB_UPSTREAM_MAX_IDLE 256
 /** EB_UPSTREAM_IDLE_WAIT: how long one is kept, in microseconds: a new one costs a handshake. */
 #define EB_UPSTREAM_IDLE_WAIT (120 * G_USEC_PER_SEC)
+/** EB_UPSTREAM_REST_WAIT: how long an unused one keeps its record buffers, in microseconds. */
+#define EB_UPSTREAM_REST_WAIT G_USEC_PER_SEC
+
 /** EB_UPSTREAM_PIECE: bytes of an answer or of a request's body that are moved at once. */
 #define EB_UPSTREAM_PIECE (64 * 1024)
 /** EB_UPSTREAM_TURN: pieces read from one connection before the others get their turn. */

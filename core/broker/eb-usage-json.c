@@ -152,7 +152,7 @@ end_string(EbUsageJson *self)
     }
     self->key = EB_USAGE_KEY_OTHER;
     for (gsize i = 0; i < G_N_ELEMENTS(KEYS) && !self->odd && self->kept < EB_USAGE_TEXT - 1; i++)
-        if (strcmp(KEYS[i].name, self->text) == 0)
+        if (KEYS[i].name[0] == self->text[0] && strcmp(KEYS[i].name, self->text) == 0)
             self->key = KEYS[i].key;
 }
 
@@ -301,17 +301,35 @@ take_scalar(EbUsageJson *self, char c)
     return FALSE;
 }
 
+/* Bytes before the first that ends a string or begins an escape, eight at a time. */
+static gsize
+plain_length(const char *bytes, gsize length)
+{
+    const guint64 ones = G_GUINT64_CONSTANT(0x0101010101010101), highs = ones << 7;
+    gsize i = 0;
+
+    for (guint64 word; length - i >= sizeof word; i += sizeof word) {
+        memcpy(&word, bytes + i, sizeof word);
+        guint64 quotes = word ^ (ones * '"'), slashes = word ^ (ones * '\\');
+
+        if ((((quotes - ones) & ~quotes) | ((slashes - ones) & ~slashes)) & highs)
+            break;
+    }
+    while (i < length && bytes[i] != '"' && bytes[i] != '\\')
+        i++;
+    return i;
+}
+
 void
 eb_usage_json_run(EbUsageJson *self, const char *bytes, gsize length)
 {
     for (gsize i = 0; i < length; i++) {
         /* Most of an answer is text: what cannot end it is passed over at once. */
         if (self->state == STATE_STRING && self->kept == EB_USAGE_TEXT - 1) {
-            gsize start = i;
+            gsize plain = plain_length(bytes + i, length - i);
 
-            while (i < length && bytes[i] != '"' && bytes[i] != '\\')
-                i++;
-            self->length += i - start;
+            self->length += plain;
+            i += plain;
             if (i == length)
                 return;
         }

@@ -13,7 +13,8 @@ struct _EbTestOrigin {
     GCancellable *cancellable;
     guint16 port;
     GMutex mutex;
-    GCond changed;
+    GCond counted; /* n_requests, n_gone, n_whole */
+    GCond stepped; /* n_steps, step_end: every stream waits for that */
     guint n_requests;
     guint n_gone;
     guint n_whole;
@@ -46,7 +47,8 @@ origin_unref(EbTestOrigin *self)
     g_clear_object(&self->certificate);
     g_string_free(self->heads, TRUE);
     g_mutex_clear(&self->mutex);
-    g_cond_clear(&self->changed);
+    g_cond_clear(&self->counted);
+    g_cond_clear(&self->stepped);
     g_free(self);
 }
 
@@ -123,7 +125,7 @@ peer_count(Peer *peer, guint *count)
 {
     g_mutex_lock(&peer->origin->mutex);
     *count += 1;
-    g_cond_broadcast(&peer->origin->changed);
+    g_cond_broadcast(&peer->origin->counted);
     g_mutex_unlock(&peer->origin->mutex);
     /* A test may look at it from its loop. */
     g_main_context_wakeup(NULL);
@@ -144,7 +146,7 @@ origin_take_step(EbTestOrigin *self)
 
     g_mutex_lock(&self->mutex);
     while (self->n_steps == 0 && !self->step_end) {
-        if (!g_cond_wait_until(&self->changed, &self->mutex, end))
+        if (!g_cond_wait_until(&self->stepped, &self->mutex, end))
             break;
     }
     if (self->n_steps > 0) {
@@ -293,7 +295,7 @@ peer_run(gpointer data)
         g_mutex_lock(&peer->origin->mutex);
         peer->origin->n_requests++;
         g_string_append(peer->origin->heads, peer->head);
-        g_cond_broadcast(&peer->origin->changed);
+        g_cond_broadcast(&peer->origin->counted);
         g_mutex_unlock(&peer->origin->mutex);
         g_main_context_wakeup(NULL);
         path = g_strdup(strchr(peer->head, ' ') + 1);
@@ -342,7 +344,8 @@ eb_test_origin_new(const char *certificate)
 
     self->ref_count = 1;
     g_mutex_init(&self->mutex);
-    g_cond_init(&self->changed);
+    g_cond_init(&self->counted);
+    g_cond_init(&self->stepped);
     self->heads = g_string_new(NULL);
     self->cancellable = g_cancellable_new();
     self->listener = g_socket_listener_new();
@@ -415,7 +418,7 @@ origin_wait(EbTestOrigin *self, const guint *value, guint count)
     gint64 end = g_get_monotonic_time() + WAIT;
 
     g_mutex_lock(&self->mutex);
-    while (*value < count && g_cond_wait_until(&self->changed, &self->mutex, end))
+    while (*value < count && g_cond_wait_until(&self->counted, &self->mutex, end))
         continue;
     g_assert_cmpuint(*value, >=, count);
     g_mutex_unlock(&self->mutex);
@@ -438,7 +441,7 @@ eb_test_origin_step(EbTestOrigin *self)
 {
     g_mutex_lock(&self->mutex);
     self->n_steps++;
-    g_cond_broadcast(&self->changed);
+    g_cond_broadcast(&self->stepped);
     g_mutex_unlock(&self->mutex);
 }
 
@@ -447,6 +450,6 @@ eb_test_origin_step_end(EbTestOrigin *self)
 {
     g_mutex_lock(&self->mutex);
     self->step_end = TRUE;
-    g_cond_broadcast(&self->changed);
+    g_cond_broadcast(&self->stepped);
     g_mutex_unlock(&self->mutex);
 }
