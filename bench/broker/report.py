@@ -94,9 +94,12 @@ def rows_of(runs):
         ", ".join(f"{p} {number(runs.cpu('post-16', p))}" for p in ("caddy", "nginx-http-unix", "haproxy-http-unix")))
     add("provider, kept connection, 16 at once", "of portkey's CPU", runs.ratio("post-16", "broker", "portkey", cpu_of),
         0.05, None)
-    for n in (1, 50, 200):
-        caddy, nginx = runs.added(f"events-{n}", "caddy"), runs.added(f"events-{n}", "nginx-http-unix")
-        add(f"stream, {n} at once", "added p50, us", runs.added(f"events-{n}", "broker"), caddy, nginx,
+    add("provider, new connections, 16 at once", "CPU us", runs.cpu("post-new-16"), 55, 38,
+        ", ".join(f"{p} {number(runs.cpu('post-new-16', p))}" for p in ("caddy", "nginx-http-unix", "haproxy-http-unix")))
+    for case, text in (("events-1", "stream, 1 at once"), ("events-50", "stream, 50 at once"),
+                       ("events-200", "stream, 200 at once"), ("events-50-together", "stream, 50 in one instant")):
+        caddy, nginx = runs.added(case, "caddy"), runs.added(case, "nginx-http-unix")
+        add(text, "added p50, us", runs.added(case, "broker"), caddy, nginx,
             f"caddy {number(caddy)}, nginx {number(nginx)}")
     add("stream, 200 at once", "CPU us an event", runs.cpu("events-200"), None, 45,
         f"nginx {number(runs.cpu('events-200', 'nginx-http-unix'))}")
