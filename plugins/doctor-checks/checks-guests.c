@@ -150,7 +150,8 @@ check_subvolumes(EbHost *host, EbConfigSection *settings, GCancellable *cancella
 
 /* @judge for each disk of @guest that comes from a path of the host, until one has a fault. */
 static char *
-each_disk(JsonObject *guest, char *(*judge)(JsonObject *disk, const char *key))
+each_disk(JsonObject *guest, EbConfigSection *settings,
+          char *(*judge)(JsonObject *disk, const char *key, EbConfigSection *settings))
 {
     JsonObject *devices = eb_json_get_object(guest, "expanded_devices");
     g_autoptr(GList) keys = devices != NULL ? json_object_get_members(devices) : NULL;
@@ -159,35 +160,49 @@ each_disk(JsonObject *guest, char *(*judge)(JsonObject *disk, const char *key))
     for (GList *l = keys; l != NULL && fault == NULL; l = l->next) {
         JsonObject *disk = eb_json_get_object(devices, l->data);
         if (g_strcmp0(eb_json_get_string(disk, "type"), "disk") == 0)
-            fault = judge(disk, l->data);
+            fault = judge(disk, l->data, settings);
     }
     return fault;
 }
 
-/* "sessions/ID/run" and "try/ID/run" hold the broker's socket: who may write there can put another one in its place. */
-static char *
-judge_socket_disk(JsonObject *disk, const char *key)
+/* @parts: what follows "sessions" in a path; "try" holds the same once more for each try. The session's directory itself,
+ * or its run; what lies beside run is the guest's own. */
+static gboolean
+holds_run(char **parts, gboolean tries)
 {
+    if (parts[0] == NULL || parts[1] == NULL || strcmp(parts[1], "run") == 0)
+        return TRUE;
+    return tries && strcmp(parts[1], "sessions") == 0 && holds_run(parts + 2, FALSE);
+}
+
+/* "sessions/ID/run" and "try/ID/sessions/ID/run" of the state directory hold a broker's socket: who may write there can
+ * put another one in its place. Projects may have these names as well. */
+static char *
+judge_socket_disk(JsonObject *disk, const char *key, EbConfigSection *settings)
+{
+    static const char *const HOLDERS[] = {"sessions", "try"};
     const char *source = eb_json_get_string(disk, "source");
-    g_auto(GStrv) parts = source != NULL ? g_strsplit(source, "/", -1) : NULL;
-    guint n = parts != NULL ? g_strv_length(parts) : 0;
+    g_autofree char *state_dir = dc_setting(settings, "state_dir", "/var/lib/errand-box");
+    gboolean bad = FALSE;
 
     if (source == NULL || source[0] != '/' || g_strcmp0(eb_json_get_string(disk, "readonly"), "true") == 0)
         return NULL;
-    for (guint i = 0; i < n; i++) {
-        if (strcmp(parts[i], "sessions") != 0 && strcmp(parts[i], "try") != 0)
+    for (guint i = 0; i < G_N_ELEMENTS(HOLDERS) && !bad; i++) {
+        g_autofree char *top = g_build_filename(state_dir, HOLDERS[i], NULL);
+        g_auto(GStrv) parts = NULL;
+        bad = strcmp(source, "/") == 0 || dc_is_below(top, source);
+        if (bad || !dc_is_below(source, top))
             continue;
-        /* The session's directory itself, or its run. What lies beside run is the guest's own. */
-        if (n <= i + 2 || strcmp(parts[i + 2], "run") == 0)
-            return g_strdup_printf("may write %s, where its broker listens (device %s)", source, key);
+        parts = g_strsplit(source + strlen(top) + 1, "/", -1);
+        bad = holds_run(parts, i == 1);
     }
-    return NULL;
+    return bad ? g_strdup_printf("may write %s, where its broker listens (device %s)", source, key) : NULL;
 }
 
 static char *
 judge_sockets(JsonObject *guest, EbConfigSection *settings)
 {
-    return each_disk(guest, judge_socket_disk);
+    return each_disk(guest, settings, judge_socket_disk);
 }
 
 static EbCheckResult *
@@ -198,7 +213,7 @@ check_sockets(EbHost *host, EbConfigSection *settings, GCancellable *cancellable
 
 /* An init puts file systems of its own over these. */
 static char *
-judge_target_disk(JsonObject *disk, const char *key)
+judge_target_disk(JsonObject *disk, const char *key, EbConfigSection *settings)
 {
     static const char *const COVERED[] = {"/run", "/tmp", "/dev", "/var/run", "/proc", "/sys"};
     const char *path = eb_json_get_string(disk, "path");
@@ -212,7 +227,7 @@ judge_target_disk(JsonObject *disk, const char *key)
 static char *
 judge_targets(JsonObject *guest, EbConfigSection *settings)
 {
-    return each_disk(guest, judge_target_disk);
+    return each_disk(guest, settings, judge_target_disk);
 }
 
 static EbCheckResult *
