@@ -124,7 +124,8 @@ eb_exchange_refuse(EbExchange *self, EbRefusalCode code, const char *detail)
 {
     if (self->conn == NULL)
         return;
-    report_failure(self, 0, eb_refusal_token(code));
+    g_autofree char *reason = self->route.provider != NULL ? eb_refusal_reason(code, detail) : NULL;
+    report_failure(self, 0, reason);
     exchange_refuse_quietly(self, code, detail);
 }
 

@@ -105,6 +105,14 @@ eb_refusal_token(EbRefusalCode code)
     return WORDINGS[code].token;
 }
 
+char *
+eb_refusal_reason(EbRefusalCode code, const char *detail)
+{
+    const char *reason = WORDINGS[code].reason;
+
+    return detail != NULL ? g_strdup_printf("%s: %s", reason, detail) : g_strdup(reason);
+}
+
 guint
 eb_refusal_status(EbRefusalCode code)
 {
@@ -211,13 +219,11 @@ build_body(const EbRefusal *self, const Wording *wording)
 {
     g_autoptr(JsonObject) error = json_object_new();
     g_autoptr(JsonObject) body = json_object_new();
-    g_autofree char *reason = NULL;
+    g_autofree char *reason = eb_refusal_reason(self->code, self->detail);
     g_autofree char *how = eb_refusal_how(self);
     g_autofree char *message = NULL;
     JsonNode *node = json_node_new(JSON_NODE_OBJECT);
 
-    reason =
-        self->detail != NULL ? g_strdup_printf("%s: %s", wording->reason, self->detail) : g_strdup(wording->reason);
     json_object_set_string_member(body, "code", wording->token);
     json_object_set_string_member(body, "reason", reason);
     if (self->host[0] != '\0')

@@ -52,6 +52,8 @@ void eb_refusal_set_target(EbRefusal *self, EbRefusalCode code, const EbTarget *
 EbRefusalCode eb_refusal_from_verdict(EbVerdict verdict);
 /** eb_refusal_token: "host-not-allowed", ...: stable, in the body and in the audit. */
 const char *eb_refusal_token(EbRefusalCode code);
+/** eb_refusal_reason: (transfer full): for people; @detail: (nullable): what is more precise. */
+char *eb_refusal_reason(EbRefusalCode code, const char *detail);
 guint eb_refusal_status(EbRefusalCode code);
 /** eb_refusal_is_policy: TRUE when a rule said no: the service is told of the host. */
 gboolean eb_refusal_is_policy(EbRefusalCode code);

@@ -115,7 +115,9 @@ on_provider_error(GObject *broker, const char *name, guint status, const char *w
                             "one with: errand-box creds set %s",
                             provider->name, status, provider->key_name);
     else if (status == 0)
-        text = g_strdup_printf("the model provider %s cannot be used just now: %s", provider->name, shown);
+        text = g_strdup_printf("the model provider %s cannot be used just now: %s (an operator looks at its base_url, "
+                               "and whether this host reaches that)",
+                               provider->name, shown);
     else
         text = g_strdup_printf("the model provider %s answers %u: %s", provider->name, status, shown);
     eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, text, "EB_SESSION", self->record->id, NULL);

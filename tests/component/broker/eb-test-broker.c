@@ -42,6 +42,8 @@ on_provider_error(EbBrokerCtl *ctl, const char *provider, guint status, const ch
 
     self->n_provider_errors++;
     self->provider_status = status;
+    g_free(self->provider_error);
+    self->provider_error = g_strdup(text);
 }
 
 static void
@@ -155,6 +157,7 @@ eb_test_broker_free(EbTestBroker *self)
     g_free(self->denied);
     g_free(self->socket_path);
     g_free(self->run_dir);
+    g_free(self->provider_error);
     g_free(self);
 }
 

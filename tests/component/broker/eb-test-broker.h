@@ -22,6 +22,7 @@ typedef struct {
     char *denied; /* "host port code" of the last */
     guint n_provider_errors;
     guint provider_status;
+    char *provider_error; /* text of the last */
     guint n_died;
     gboolean restarted;
 } EbTestBroker;

@@ -242,6 +242,8 @@ test_unreachable(void)
     eb_test_assert_refused(answer, 502, "connect-failed");
     eb_test_broker_wait_audit(broker, 1);
     g_assert_cmpuint(broker->n_provider_errors, ==, 1);
+    /* For people, who know no codes. */
+    g_assert_cmpstr(broker->provider_error, ==, "the host refused the connection");
 }
 
 static void
@@ -452,6 +454,8 @@ test_tls(void)
             g_assert_cmpuint(eb_test_origin_get_count(broker->origin), ==, 0);
             eb_test_broker_wait_audit(broker, 1);
             g_assert_cmpuint(broker->n_provider_errors, ==, 1);
+            g_assert_cmpstr(broker->provider_error, ==,
+                            "the provider's certificate is not trusted: self-signed certificate");
         }
     }
 }
