@@ -136,23 +136,62 @@ is_loopback_literal(const char *host)
     return address != NULL && g_inet_address_get_is_loopback(address);
 }
 
+/* "127.1", "0x7f000001": a resolver takes them for addresses, and the broker for neither. */
+static gboolean
+ends_in_number(const char *host)
+{
+    const char *dot = strrchr(host, '.');
+    const char *label = dot != NULL ? dot + 1 : host;
+
+    return strspn(label, "0123456789") == strlen(label) || g_ascii_strncasecmp(label, "0x", 2) == 0;
+}
+
+/* ":", ":0443" */
+static gboolean
+has_odd_port(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    g_autofree char *host = authority != NULL ? g_strndup(authority + 3, strcspn(authority + 3, "/")) : g_strdup("");
+    const char *colon = strrchr(host, ':');
+
+    if (colon != NULL && strchr(colon, ']') != NULL)
+        return FALSE; /* of an IPv6 address */
+    return colon != NULL && (colon[1] == '\0' || colon[1] == '0');
+}
+
+static gboolean
+is_address(const char *host)
+{
+    g_autoptr(GInetAddress) address = g_inet_address_new_from_string(host);
+    return address != NULL;
+}
+
+/* What is accepted here is what a session's broker takes, so that no session is refused for it later. */
 char *
 eb_config_check_base_url(const char *text)
 {
     g_autoptr(GUri) uri = g_uri_parse(text, G_URI_FLAGS_HAS_PASSWORD, NULL);
     const char *host;
 
+    if (strpbrk(text, "\\ %") != NULL)
+        return g_strdup("a base URL has no \"%\", \"\\\" or space");
+    if (!g_str_is_ascii(text))
+        return g_strdup("not ASCII: write an international name as xn--...");
     if (uri == NULL || (host = g_uri_get_host(uri)) == NULL || *host == '\0')
         return g_strdup("not a URL");
     if (g_uri_get_userinfo(uri) != NULL)
         return g_strdup("a URL with a user or password: the key goes into a credential store");
     if (g_uri_get_query(uri) != NULL || g_uri_get_fragment(uri) != NULL)
         return g_strdup("a base URL has neither \"?\" nor \"#\"");
-    if (g_uri_get_port(uri) == 0)
-        return g_strdup("port 0");
+    if (g_uri_get_port(uri) == 0 || has_odd_port(text))
+        return g_strdup("a port without a number, or 0");
     if (strcmp(g_uri_get_scheme(uri), "https") == 0) {
         g_autofree char *lower = g_ascii_strdown(host, -1);
-        return g_hostname_is_ip_address(host) || is_hostname(lower) ? NULL : g_strdup("not a host name");
+        if (is_address(host))
+            return NULL;
+        if (!is_hostname(lower))
+            return g_strdup("not a host name");
+        return ends_in_number(host) ? g_strdup("a number that is not a plain IPv4 address") : NULL;
     }
     if (strcmp(g_uri_get_scheme(uri), "http") != 0)
         return g_strdup("https:// is needed");

@@ -62,6 +62,7 @@ eb_guest_unref(EbGuest *self)
     g_free(self->agent_version);
     g_free(self->notice);
     g_free(self->provider);
+    g_free(self->unroutable);
     g_free(self->model);
     eb_session_parts_unref(self->parts);
     g_free(self);

@@ -32,6 +32,7 @@ typedef struct {
     char *agent_name, *agent_version;    /* (nullable): as the agent says */
     char *notice;                        /* (nullable): what people should know about this start */
     char *provider, *model;              /* (nullable) */
+    char *unroutable;                    /* (nullable): providers that could not be used, each with why */
     gint64 begun_us, guest_us, ready_us; /* monotonic; 0 = not yet */
     gint64 turn_over_us;                 /* monotonic: the end of the last turn; 0 = none */
     gboolean abrupt;                     /* do not wait for the agent to end by itself */

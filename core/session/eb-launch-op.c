@@ -30,6 +30,8 @@ typedef struct {
     gpointer user_data;
     EbLaunchPlan *plan;
     EbSecret *key;
+    GString *unroutable; /* (nullable): the providers that were passed over, each with why */
+    guint n_unroutable;
     GBytes *block;
     EbAcpOpen how;
     GError *error; /* while the compensations run */
@@ -53,6 +55,8 @@ op_free(gpointer data)
     g_clear_object(&op->diagnosis);
     g_clear_error(&op->error);
     eb_secret_unref(op->key);
+    if (op->unroutable != NULL)
+        g_string_free(op->unroutable, TRUE);
     eb_session_record_unref(op->record);
     g_free(op);
 }
@@ -501,6 +505,46 @@ do_lock(EbLaunchOp *op)
     eb_worker_run(op->guest->parts->disk, task, take_lock);
 }
 
+static void do_credential(EbLaunchOp *op);
+
+/* @error: (transfer full). A provider without its key is none: another one that the agent speaks will do, and it is said. */
+static void
+pass_provider_over(EbLaunchOp *op, GError *error)
+{
+    const char *name = op->plan->provider->name;
+    if (op->unroutable == NULL)
+        op->unroutable = g_string_new(NULL);
+    g_string_append_printf(op->unroutable, "%s%s (%s)", op->n_unroutable++ > 0 ? "; " : "", name, error->message);
+    if (error->code != EB_ERROR_CANCELLED && eb_launch_plan_next_provider(op->plan, op->guest->parts->config)) {
+        g_error_free(error);
+        do_credential(op);
+        return;
+    }
+    if (op->n_unroutable > 1) {
+        GError *all = eb_error_new((EbErrorCode)error->code, "provider.unroutable",
+                                   "no model provider of the agent %s can be used: %s", op->plan->profile->name,
+                                   op->unroutable->str);
+        g_error_free(error);
+        error = all;
+    } else {
+        g_prefix_error(&error, "the key of provider %s: ", name);
+    }
+    fail(op, error);
+}
+
+static void
+tell_unroutable(EbLaunchOp *op)
+{
+    if (op->unroutable == NULL)
+        return;
+    g_autofree char *text =
+        g_strdup_printf("this session uses the model provider %s and has no settings for what cannot be used: %s",
+                        op->plan->provider->name, op->unroutable->str);
+    add_notice(op->guest, text);
+    eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, text, "EB_SESSION", op->guest->id, NULL);
+    op->guest->unroutable = g_strdup(op->unroutable->str);
+}
+
 static void
 on_key(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -508,11 +552,13 @@ on_key(GObject *source, GAsyncResult *result, gpointer user_data)
     GError *error = NULL;
     op->key = g_task_propagate_pointer(G_TASK(result), &error);
     if (op->key == NULL) {
-        g_prefix_error(&error, "the key of provider %s: ", op->plan->provider->name);
-        fail(op, error);
+        pass_provider_over(op, error);
         return;
     }
     eb_redact_set_add(op->guest->secrets, op->key);
+    g_free(op->guest->provider);
+    op->guest->provider = g_strdup(op->plan->provider->name);
+    tell_unroutable(op);
     enter(op, EB_LAUNCH_LOCK);
 }
 

@@ -101,6 +101,31 @@ check_block(const EbLaunchPlan *self, EbConfig *config, GError **error)
     return FALSE;
 }
 
+gboolean
+eb_launch_plan_next_provider(EbLaunchPlan *self, EbConfig *config)
+{
+    GPtrArray *providers = eb_config_get_providers(config);
+    const EbProviderConfig *before = self->provider;
+    const char *dialect = self->dialect;
+    gboolean passed = FALSE;
+    if (before == NULL || self->provider_named)
+        return FALSE;
+    for (guint i = 0; i < providers->len; i++) {
+        const EbProviderConfig *provider = providers->pdata[i];
+        if (!passed || (self->model_named && !g_str_equal(provider->kind, before->kind))) {
+            passed = passed || provider == before;
+            continue;
+        }
+        self->provider = provider;
+        self->dialect = eb_agent_profile_choose_dialect(self->profile, provider->kind);
+        if (self->dialect != NULL && check_block(self, config, NULL))
+            return TRUE;
+    }
+    self->provider = before;
+    self->dialect = dialect;
+    return FALSE;
+}
+
 EbLaunchPlan *
 eb_launch_plan_new(EbConfig *config, const char *agent, const char *model, const char *provider, GError **error)
 {
@@ -112,6 +137,8 @@ eb_launch_plan_new(EbConfig *config, const char *agent, const char *model, const
     self->profile = eb_agent_profile_ref(profile);
     if (!check_floors(profile, session, error) || !choose_provider(self, config, provider, error))
         return NULL;
+    self->provider_named = provider != NULL || session->provider != NULL;
+    self->model_named = model != NULL || session->model != NULL;
     if (model == NULL)
         model = session->model != NULL ? session->model : profile->default_model;
     self->model = g_strdup(model);

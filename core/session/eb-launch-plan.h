@@ -13,6 +13,8 @@ typedef struct {
     const EbProviderConfig *provider; /* (nullable) (transfer none): of the config */
     const char *dialect;              /* (nullable) (transfer none) */
     char *model;                      /* (nullable) */
+    gboolean provider_named;          /* somebody chose it: there is no other */
+    gboolean model_named;             /* somebody chose it: providers of other kinds have no such model */
 } EbLaunchPlan;
 void eb_launch_plan_free(EbLaunchPlan *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbLaunchPlan, eb_launch_plan_free)
@@ -24,6 +26,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbLaunchPlan, eb_launch_plan_free)
  */
 EbLaunchPlan *eb_launch_plan_new(EbConfig *config, const char *agent, const char *model, const char *provider,
                                  GError **error);
+/**
+ * eb_launch_plan_next_provider: the one chosen cannot be routed: takes the next configured one that this agent can use
+ * instead, with the same model. FALSE: there is none, and nothing is changed.
+ */
+gboolean eb_launch_plan_next_provider(EbLaunchPlan *self, EbConfig *config);
 /** eb_launch_plan_spec: (transfer full): the instance. */
 EbContainerSpec *eb_launch_plan_spec(EbGuest *guest);
 /** eb_launch_plan_exec: (transfer full) (nullable): the launcher with the agent's command. */

@@ -355,6 +355,8 @@ do_status(EbOrder *order, EbRouterAddress *address)
         {"state", "state"},
         {"agent_name", "agent"},
         {"model", "model"},
+        {"provider", "model provider"},
+        {"unroutable", "model providers that cannot be used"},
         {"turns", "turns"},
         {"waiting", "prompts that wait"},
         {"questions", "questions that are open"},

@@ -125,14 +125,20 @@ eb_session_set_model_finish(EbSession *self, GAsyncResult *result, GError **erro
 /* --- status --- */
 
 static void
-set_text(EbSession *self, JsonObject *status, const char *member, const char *text)
+set_long_text(EbSession *self, JsonObject *status, const char *member, const char *text, gsize max)
 {
     if (text == NULL)
         return;
     g_autofree char *masked =
         eb_redact_set_mask(self->guest != NULL ? self->guest->secrets : self->parts->secrets, text, -1);
-    g_autofree char *shown = eb_log_escape(masked, -1, 200);
+    g_autofree char *shown = eb_log_escape(masked, -1, max);
     json_object_set_string_member(status, member, shown);
+}
+
+static void
+set_text(EbSession *self, JsonObject *status, const char *member, const char *text)
+{
+    set_long_text(self, status, member, text, 200);
 }
 
 static void
@@ -178,6 +184,7 @@ eb_session_status(EbSession *self)
     set_text(self, status, "owner", record->owner);
     set_text(self, status, "model", record->model);
     set_text(self, status, "provider", record->provider);
+    set_long_text(self, status, "unroutable", self->guest != NULL ? self->guest->unroutable : NULL, 1000);
     JsonArray *guests = json_array_new();
     for (guint i = 0; i < record->guests->len; i++)
         json_array_add_string_element(guests, record->guests->pdata[i]);

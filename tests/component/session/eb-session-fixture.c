@@ -25,7 +25,8 @@ broker_start(EbPaths *paths, const char *run_dir, const EbBrokerRules *rules, gu
     g_autofree char *socket = g_build_filename(run_dir, "model.sock", NULL);
     g_assert_true(g_file_set_contents(socket, "", 0, NULL));
     g_assert_cmpuint(rules->providers->len, ==, 1);
-    GObject *broker = g_object_new(G_TYPE_OBJECT, NULL);
+    GObject *broker =
+        g_object_new(broker_fixture->broker_type != 0 ? broker_fixture->broker_type : G_TYPE_OBJECT, NULL);
     g_object_set_data_full(broker, "socket", g_steal_pointer(&socket), g_free);
     g_task_return_pointer(task, broker, g_object_unref);
 }
@@ -77,7 +78,7 @@ lookup(const char *name, GTask *task, gpointer user_data)
 {
     g_autoptr(GTask) owned = task;
     EbSessionFixture *self = user_data;
-    if (self->no_key) {
+    if (self->no_key || g_strcmp0(self->no_key_of, name) == 0) {
         g_task_return_error(owned, eb_error_new(EB_ERROR_UNAUTHENTICATED, "credential.missing",
                                                 "credential %s is nowhere (looked in env-file /nowhere)", name));
         return;

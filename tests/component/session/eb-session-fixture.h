@@ -28,6 +28,8 @@ typedef struct {
     int kill_state; /* likewise: SIGKILL for this very process */
     gboolean fail_broker;
     gboolean no_key;
+    const char *no_key_of; /* (nullable): this credential alone is missing */
+    GType broker_type;     /* of what stands for the broker; 0 = a plain object */
 } EbSessionFixture;
 
 /** eb_session_fixture_new: @dir: (nullable): an existing one; @settings: (nullable): further TOML */
