@@ -273,7 +273,8 @@ eb_broker_sandbox_enter(int report_fd, char **lacking, GError **error)
             g_propagate_error(error, g_steal_pointer(&local));
             return FALSE;
         }
-        *lacking = g_strdup("this kernel has no Landlock: the broker could read the host's files as its account can");
+        *lacking =
+            g_strdup("E-86, this kernel has no Landlock: the broker could read the host's files as its account can");
     }
     return eb_broker_trap_set(report_fd, error) && eb_sandbox_filter(CALLS, G_N_ELEMENTS(CALLS), TRUE, error);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-cli-commands.h"
+#include "core/cli/eb-doctor-facts.h"
 #include "core/cli/eb-doctor-settings.h"
 #include "core/doctor/eb-doctor-worker.h"
+#include "core/doctor/eb-doctor.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -53,6 +55,20 @@ open_plugin(EbConfig *config, EbPaths *paths, const char *plugin)
     return registry;
 }
 
+/* What is asked of others costs them something, and no check that a service goes by needs it. */
+static gboolean
+needs_facts(const EbDoctorWorkerOrder *order)
+{
+    static const char *const IDS[] = {"E-30", "E-82", "E-83", "E-84", "E-85"};
+
+    if (order->list || order->watch || order->service || strcmp(order->plugin, EB_DOCTOR_OWN_PLUGIN) != 0)
+        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(IDS); i++)
+        if (order->ids == NULL || order->ids[0] == NULL || g_strv_contains(order->ids, IDS[i]))
+            return TRUE;
+    return FALSE;
+}
+
 int
 eb_cmd_doctor_worker(EbCli *cli, int argc, char **argv)
 {
@@ -78,6 +94,8 @@ eb_cmd_doctor_worker(EbCli *cli, int argc, char **argv)
     eb_doctor_worker_confine();
     registry = open_plugin(config, paths, order.plugin);
     settings = eb_doctor_settings(config, paths, problem);
+    if (needs_facts(&order))
+        eb_doctor_facts_add(cli, config, settings);
     /* At once: a check that never came back still runs in its thread, and a plugin may hang in what it does at the end. */
     _exit(eb_doctor_worker_run(registry, &order, host, settings) ? EB_EXIT_OK : EB_EXIT_FAILED);
 }

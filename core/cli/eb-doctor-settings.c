@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cli/eb-doctor-settings.h"
 
+#include "core/base/eb-sandbox.h"
 #include "core/doctor/eb-doctor.h"
 #include "core/provision/eb-image-recipe.h"
 #include "core/provision/eb-provision-client.h"
+#include "core/session/eb-budget.h"
+#include "core/session/eb-launch-plan.h"
 
 #include <string.h>
 
@@ -14,6 +17,37 @@ set(EbConfigSection *settings, const char *key, const char *value)
 {
     if (value != NULL && *value != '\0')
         eb_config_section_set(settings, key, g_variant_new_string(value), "doctor", 0);
+}
+
+static void
+set_list(EbConfigSection *settings, const char *key, GPtrArray *texts)
+{
+    eb_config_section_set(settings, key, g_variant_new_strv((const char *const *)texts->pdata, texts->len), "doctor",
+                          0);
+}
+
+/* "NAME KIND KEY BASE_URL" of each provider, and what would become of a session that chooses nothing. */
+static void
+add_providers(EbConfig *config, EbConfigSection *settings)
+{
+    GPtrArray *providers = eb_config_get_providers(config);
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) unpriced = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(EbBudget) budget = eb_budget_new(eb_config_get_budget(config), providers);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbLaunchPlan) plan = eb_launch_plan_new(config, NULL, NULL, NULL, &error);
+
+    for (guint i = 0; i < providers->len; i++) {
+        const EbProviderConfig *one = providers->pdata[i];
+        g_ptr_array_add(lines, g_strdup_printf("%s %s %s %s", one->name, one->kind, one->key_name, one->base_url));
+    }
+    set_list(settings, "providers", lines);
+    set(settings, "session.problem", error != NULL ? error->message : NULL);
+    if (plan != NULL && plan->provider != NULL && plan->model != NULL &&
+        eb_budget_lacks_price(budget, plan->provider->name, plan->model))
+        g_ptr_array_add(unpriced, g_strdup_printf("%s %s", plan->provider->name, plan->model));
+    set_list(settings, "budget.unpriced", unpriced);
+    set(settings, "budget.money", eb_budget_caps_money(eb_config_get_budget(config)) ? "capped" : NULL);
 }
 
 EbConfigSection *
@@ -32,6 +66,7 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     g_autofree char *daemon_dir = eb_provision_daemon_dir();
     g_autofree char *socket = eb_provision_daemon_socket(daemon_dir);
     g_autoptr(EbImageRecipe) recipe = NULL;
+    g_autofree char *landlock = NULL;
     const char *launcher;
 
     set(settings, "daemon.dir", daemon_dir);
@@ -51,6 +86,9 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     }
     eb_config_section_set(settings, "credentials.needed",
                           g_variant_new_strv((const char *const *)needed->pdata, needed->len), "doctor", 0);
+    add_providers(config, settings);
+    landlock = g_strdup_printf("%u", eb_sandbox_landlock_abi());
+    set(settings, "kernel.landlock", landlock);
     set(settings, "credentials.file", file);
     set(settings, "credentials.sealed", sealed);
     set(settings, "credentials.seal_key", seal_key != NULL ? seal_key : passphrase);

@@ -200,6 +200,17 @@ health_checked(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 static void
+facts_gathered(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reply *reply = user_data;
+    g_autoptr(GError) error = NULL;
+    JsonObject *facts = eb_session_manager_facts_finish(EB_SESSION_MANAGER(source), result, &error);
+
+    answer(reply->peer, reply->id, facts != NULL ? eb_control_object(facts) : NULL, error);
+    reply_free(reply);
+}
+
+static void
 take_report(EbDaemonControl *self, EbJsonrpc *peer, JsonObject *params, JsonNode *id)
 {
     g_autoptr(GError) error = NULL;
@@ -223,6 +234,8 @@ request(EbControlServer *server, EbJsonrpc *peer, const char *method, JsonObject
         eb_jsonrpc_reply(peer, id, eb_session_manager_list_json(self->manager));
     else if (strcmp(method, "health.check") == 0)
         eb_daemon_health_check_async(self->health, NULL, health_checked, reply_new(peer, id));
+    else if (strcmp(method, "doctor.facts") == 0)
+        eb_session_manager_facts_async(self->manager, NULL, facts_gathered, reply_new(peer, id));
     else if (strcmp(method, "watchdog.report") == 0)
         take_report(self, peer, params, id);
     else if (strcmp(method, "prompt") == 0)

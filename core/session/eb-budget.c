@@ -43,6 +43,15 @@ eb_budget_is_capped(const EbBudgetConfig *config)
     return FALSE;
 }
 
+gboolean
+eb_budget_caps_money(const EbBudgetConfig *config)
+{
+    for (guint i = 0; i < EB_BUDGET_SCOPES; i++)
+        if (config->caps[i].micros > 0)
+            return TRUE;
+    return FALSE;
+}
+
 gint64
 eb_budget_day(gint64 now_ms)
 {
@@ -193,11 +202,7 @@ price_of(EbBudget *self, const char *provider, const char *model)
 gboolean
 eb_budget_lacks_price(EbBudget *self, const char *provider, const char *model)
 {
-    gboolean money = FALSE;
-
-    for (guint i = 0; i < EB_BUDGET_SCOPES; i++)
-        money = money || self->config->caps[i].micros > 0;
-    return money && price_of(self, provider, model) == NULL;
+    return eb_budget_caps_money(self->config) && price_of(self, provider, model) == NULL;
 }
 
 /* --- setting aside --- */

@@ -34,6 +34,8 @@ void eb_budget_free(EbBudget *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBudget, eb_budget_free)
 /** eb_budget_is_capped: FALSE: nothing is set aside, only counted. */
 gboolean eb_budget_is_capped(const EbBudgetConfig *config);
+/** eb_budget_caps_money: is there a cap on money? */
+gboolean eb_budget_caps_money(const EbBudgetConfig *config);
 /** eb_budget_day: the day of a time in milliseconds since the epoch, UTC. */
 gint64 eb_budget_day(gint64 now_ms);
 /** eb_budget_add_past: a sum of earlier runs. */

@@ -98,6 +98,15 @@ void eb_session_manager_check_async(EbSessionManager *self, GCancellable *cancel
 EbProbeReport *eb_session_manager_check_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 /** eb_session_manager_get_probe: (transfer none) (nullable): what the backend said last, accepted or not. */
 const EbProbeReport *eb_session_manager_get_probe(EbSessionManager *self);
+/**
+ * eb_session_manager_facts_async: what the doctor asks the service for: {audit: {chains, rows, checked, broken: [{session, at,
+ * why}]}, unpriced: [{provider, model}]}: what was used in the last 30 days and has no price where money is capped.
+ */
+void eb_session_manager_facts_async(EbSessionManager *self, GCancellable *cancellable, GAsyncReadyCallback callback,
+                                    gpointer user_data);
+/** eb_session_manager_facts_finish: (transfer full) (nullable) */
+JsonObject *eb_session_manager_facts_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
+
 /** eb_session_manager_set_accept_all_degraded: for `try` alone: gaps are told in every session instead of refused. */
 void eb_session_manager_set_accept_all_degraded(EbSessionManager *self, gboolean accept);
 

@@ -247,18 +247,21 @@ row_free(gpointer data)
     eb_egress_row_free(data);
 }
 
+/* Oldest first; the newest @max of them, -1 = all. */
 static GPtrArray *
-read_rows(sqlite3 *db, const char *session, GError **error)
+read_rows(sqlite3 *db, const char *session, gint64 max, GError **error)
 {
     g_autoptr(sqlite3_stmt) statement = eb_store_prepare(
         db,
-        "SELECT session, kind, host, address, decision, rule, provider, seq, at, port, bytes_up, bytes_down, ms,"
-        " status, lost, previous, hash FROM egress WHERE session = ? ORDER BY seq",
+        "SELECT * FROM (SELECT session, kind, host, address, decision, rule, provider, seq, at, port, bytes_up,"
+        " bytes_down, ms, status, lost, previous, hash FROM egress WHERE session = ? ORDER BY seq DESC LIMIT ?)"
+        " ORDER BY seq",
         error);
 
     if (statement == NULL)
         return NULL;
     eb_store_bind_text(statement, 1, session);
+    sqlite3_bind_int64(statement, 2, max);
     return eb_store_collect(db, statement, row_from, row_free, "read the egress audit", error);
 }
 
@@ -301,7 +304,7 @@ read_and_judge(sqlite3 *db, const char *session, EbEgressVerdict *verdict, GErro
 
     if (!load_chain(db, session, &chain, &there, error))
         return NULL;
-    GPtrArray *rows = read_rows(db, session, error);
+    GPtrArray *rows = read_rows(db, session, -1, error);
     if (rows != NULL)
         judge(&chain, there, rows, verdict);
     return rows;
@@ -314,6 +317,153 @@ eb_egress_store_verify(sqlite3 *db, const char *session, EbEgressVerdict *verdic
 
     return rows != NULL;
 }
+
+/* --- a look at all of them --- */
+
+static void
+fault_free(gpointer data)
+{
+    EbEgressFault *self = data;
+
+    g_free(self->session);
+    g_free(self);
+}
+
+void
+eb_egress_survey_free(EbEgressSurvey *self)
+{
+    if (self == NULL)
+        return;
+    g_ptr_array_unref(self->faults);
+    g_free(self);
+}
+
+static void
+add_fault(EbEgressSurvey *survey, const char *session, gint64 at, const char *why)
+{
+    for (guint i = 0; i < survey->faults->len; i++)
+        if (g_strcmp0(((EbEgressFault *)survey->faults->pdata[i])->session, session) == 0)
+            return;
+    if (survey->faults->len >= EB_EGRESS_SURVEY_BROKEN)
+        return;
+    EbEgressFault *fault = g_new0(EbEgressFault, 1);
+    *fault = (EbEgressFault){.session = g_strdup(session), .at = at, .why = why};
+    g_ptr_array_add(survey->faults, fault);
+}
+
+static gboolean
+survey_ends(sqlite3 *db, EbEgressSurvey *survey, const char *sql, const char *why, GError **error)
+{
+    g_autoptr(sqlite3_stmt) row = eb_store_prepare(db, sql, error);
+    int step;
+
+    if (row == NULL)
+        return FALSE;
+    sqlite3_bind_int(row, 1, EB_EGRESS_SURVEY_BROKEN);
+    while ((step = sqlite3_step(row)) == SQLITE_ROW) {
+        g_autofree char *session = eb_store_column_dup(row, 0);
+        add_fault(survey, session, sqlite3_column_int64(row, 1), why);
+    }
+    if (step != SQLITE_DONE)
+        eb_store_set_error(error, db, "read the egress audit");
+    return step == SQLITE_DONE;
+}
+
+/* (transfer full) (nullable): of the newest rows of all sessions: how many each session has (utf8 -> guint) */
+static GHashTable *
+count_newest(sqlite3 *db, GError **error)
+{
+    g_autoptr(sqlite3_stmt) row = eb_store_prepare(db, "SELECT session FROM egress ORDER BY at DESC LIMIT ?", error);
+    g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    int step;
+
+    if (row == NULL)
+        return NULL;
+    sqlite3_bind_int(row, 1, EB_EGRESS_SURVEY_ROWS);
+    while ((step = sqlite3_step(row)) == SQLITE_ROW) {
+        char *session = eb_store_column_dup(row, 0);
+        guint count = session != NULL ? GPOINTER_TO_UINT(g_hash_table_lookup(counts, session)) : 0;
+        if (session != NULL)
+            g_hash_table_insert(counts, session, GUINT_TO_POINTER(count + 1));
+    }
+    if (step == SQLITE_DONE)
+        return g_steal_pointer(&counts);
+    eb_store_set_error(error, db, "read the egress audit");
+    return NULL;
+}
+
+static gboolean
+survey_newest(sqlite3 *db, EbEgressSurvey *survey, GError **error)
+{
+    g_autoptr(GHashTable) counts = count_newest(db, error);
+    GHashTableIter iter;
+    gpointer session, count;
+
+    if (counts == NULL)
+        return FALSE;
+    g_hash_table_iter_init(&iter, counts);
+    while (g_hash_table_iter_next(&iter, &session, &count)) {
+        EbEgressVerdict verdict;
+        gboolean there = FALSE;
+        Chain chain;
+        if (!load_chain(db, session, &chain, &there, error))
+            return FALSE;
+        g_autoptr(GPtrArray) rows = read_rows(db, session, GPOINTER_TO_UINT(count), error);
+        if (rows == NULL)
+            return FALSE;
+        if (rows->len == 0)
+            continue;
+        const EbEgressRow *first = rows->pdata[0];
+        /* What is before them is not looked at: they go on from what the first of them says. */
+        if (first->seq > chain.first) {
+            chain.first = first->seq;
+            memcpy(chain.anchor, first->previous, EB_EGRESS_HASH);
+        }
+        judge(&chain, there, rows, &verdict);
+        survey->checked += rows->len;
+        if (verdict.why != NULL)
+            add_fault(survey, session, verdict.broken_at, verdict.why);
+    }
+    return TRUE;
+}
+
+static gboolean
+count_all(sqlite3 *db, EbEgressSurvey *survey, GError **error)
+{
+    g_autoptr(sqlite3_stmt) row = eb_store_prepare(
+        db, "SELECT count(*), coalesce(sum(next - first), 0) FROM egress_chain WHERE next > first", error);
+
+    if (row == NULL)
+        return FALSE;
+    if (sqlite3_step(row) != SQLITE_ROW) {
+        eb_store_set_error(error, db, "read the egress audit");
+        return FALSE;
+    }
+    survey->chains = sqlite3_column_int64(row, 0);
+    survey->rows = sqlite3_column_int64(row, 1);
+    return TRUE;
+}
+
+EbEgressSurvey *
+eb_egress_store_survey(sqlite3 *db, GError **error)
+{
+    static const char END[] = "SELECT session, next - 1 FROM egress_chain AS chain WHERE next > first AND NOT EXISTS"
+                              " (SELECT 1 FROM egress WHERE session = chain.session AND seq = chain.next - 1"
+                              " AND hash = chain.head) LIMIT ?";
+    static const char BEGINNING[] = "SELECT session, first FROM egress_chain AS chain WHERE next > first AND NOT EXISTS"
+                                    " (SELECT 1 FROM egress WHERE session = chain.session AND seq = chain.first"
+                                    " AND previous = chain.anchor) LIMIT ?";
+    g_autoptr(EbEgressSurvey) survey = g_new0(EbEgressSurvey, 1);
+
+    survey->faults = g_ptr_array_new_with_free_func(fault_free);
+    if (!count_all(db, survey, error) || !survey_newest(db, survey, error) ||
+        !survey_ends(db, survey, END, "rows at the end were taken out or changed", error) ||
+        !survey_ends(db, survey, BEGINNING, "rows at the beginning were taken out or changed", error))
+        return NULL;
+    return g_steal_pointer(&survey);
+}
+
+/* --- for people --- */
 
 static void
 add_node(GPtrArray *nodes, JsonObject *object)

@@ -40,6 +40,33 @@ typedef struct {
 /** eb_egress_store_verify: in the store's thread. FALSE: it could not be read. */
 gboolean eb_egress_store_verify(sqlite3 *db, const char *session, EbEgressVerdict *verdict, GError **error);
 
+/** EB_EGRESS_SURVEY_ROWS: the newest rows, of all sessions, whose hashes a survey looks at. */
+#define EB_EGRESS_SURVEY_ROWS 5000
+/** EB_EGRESS_SURVEY_BROKEN: sessions that a survey names. */
+#define EB_EGRESS_SURVEY_BROKEN 16
+
+/** EbEgressFault: one session whose chain is not whole. */
+typedef struct {
+    char *session;
+    gint64 at;       /* seq */
+    const char *why; /* static */
+} EbEgressFault;
+
+/** EbEgressSurvey: what a look over all chains at once found. */
+typedef struct {
+    gint64 chains, rows; /* that there are */
+    gint64 checked;      /* rows whose hashes were looked at */
+    GPtrArray *faults;   /* (element-type EbEgressFault) */
+} EbEgressSurvey;
+void eb_egress_survey_free(EbEgressSurvey *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbEgressSurvey, eb_egress_survey_free)
+
+/**
+ * eb_egress_store_survey: in the store's thread: (transfer full) (nullable): both ends of every chain, and the newest
+ * EB_EGRESS_SURVEY_ROWS rows of all of them: a look at all rows could keep the store for seconds.
+ */
+EbEgressSurvey *eb_egress_store_survey(sqlite3 *db, GError **error);
+
 /**
  * eb_egress_store_read_async: the rows of @session, oldest first, and last an object with event "chain": rows, pruned,
  * broken_at (null when whole), why, head.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The files that credentials lie in. Values are never looked at beyond whether there is one. */
 #include "check-context.h"
+#include "check-credentials.h"
 #include "doctor-checks.h"
 
 #include <string.h>
@@ -33,63 +34,129 @@ sealed_path(EbConfigSection *settings)
     return dc_setting(settings, "credentials.sealed", own);
 }
 
-/* Is each of @names where it cannot be looked at from here: sealed, or kept by systemd for the service? */
+/* Is there a file that systemd can hand over to the service under this name? */
 static gboolean
-elsewhere(EbHost *host, EbConfigSection *settings, const char *const *names)
+by_systemd(EbHost *host, const char *name)
 {
     static const char *const STORES[] = {"/etc/credstore", "/etc/credstore.encrypted"};
-    g_autofree char *sealed = sealed_path(settings);
+    g_autofree char *file = g_strconcat("errand-box.", name, NULL);
+    gboolean found = FALSE;
 
-    if (eb_host_exists(host, sealed))
-        return TRUE;
-    for (guint i = 0; names[i] != NULL; i++) {
-        gboolean found = FALSE;
-        for (guint k = 0; k < G_N_ELEMENTS(STORES) && !found; k++) {
-            g_autofree char *name = g_strconcat("errand-box.", names[i], NULL);
-            g_auto(GStrv) there = eb_host_list_dir(host, STORES[k], NULL);
-            found = there != NULL && g_strv_contains((const char *const *)there, name);
-        }
-        if (!found)
-            return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(STORES) && !found; i++) {
+        g_auto(GStrv) there = eb_host_list_dir(host, STORES[i], NULL);
+        found = there != NULL && g_strv_contains((const char *const *)there, file);
     }
-    return TRUE;
+    return found;
+}
+
+/* (transfer full): how far @credential is protected where it lies */
+static char *
+describe_place(JsonObject *credential)
+{
+    const char *store = eb_json_get_string(credential, "store"), *where = eb_json_get_string(credential, "where");
+    const char *how = g_strcmp0(store, "sealed") == 0     ? "encrypted in "
+                      : g_strcmp0(store, "env-file") == 0 ? "in plain text in "
+                                                          : "in ";
+
+    if (where == NULL)
+        where = store != NULL ? store : "a store";
+    /* A store names itself before its place. */
+    if (store != NULL && g_str_has_prefix(where, store) && where[strlen(store)] == ' ')
+        where += strlen(store) + 1;
+    return g_strdup_printf("%s%s", how, where);
+}
+
+static void
+add_part(GString *text, const char *part)
+{
+    g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", part);
+}
+
+/* What the stores themselves said. */
+static EbCheckResult *
+judge_listed(const DcCredentials *credentials, const char *const *needed)
+{
+    g_autoptr(GString) there = g_string_new(NULL);
+    g_autoptr(GString) missing = g_string_new(NULL);
+    const char *first = NULL;
+
+    for (guint i = 0; needed[i] != NULL; i++) {
+        JsonObject *found = dc_credentials_find(credentials, needed[i]);
+        g_autofree char *place = found != NULL ? describe_place(found) : NULL;
+        g_autofree char *part = place != NULL ? g_strdup_printf("%s is %s", needed[i], place) : g_strdup(needed[i]);
+        if (found != NULL && dc_credential_is_over(credentials, found)) {
+            g_free(part);
+            part = g_strdup_printf("%s, which expired", needed[i]);
+            found = NULL;
+        }
+        if (found == NULL && first == NULL)
+            first = needed[i];
+        add_part(found != NULL ? there : missing, part);
+    }
+    if (first == NULL)
+        return eb_check_result_new(EB_CHECK_OK, "%s", there->str);
+    if (credentials->problem != NULL)
+        return eb_check_result_new(EB_CHECK_SKIPPED, "in no store that can be read here: %s (%s)", missing->str,
+                                   credentials->problem);
+    EbCheckResult *result = eb_check_result_new(EB_CHECK_FAIL, "in no store: %s", missing->str);
+    eb_check_result_set_remedy(result, "`errand-box creds set %s`", first);
+    return result;
+}
+
+/* Without the stores' own word: what can be seen from outside, which of a sealed file is nothing. */
+static EbCheckResult *
+judge_files(EbHost *host, EbConfigSection *settings, const char *const *needed)
+{
+    g_autofree char *state_dir = dc_setting(settings, "state_dir", "/var/lib/errand-box");
+    g_autofree char *own = g_build_filename(state_dir, "creds.env", NULL);
+    g_autofree char *path = dc_setting(settings, "credentials.file", own);
+    g_autofree char *sealed = sealed_path(settings);
+    g_autoptr(GError) error = NULL;
+    gsize length = 0;
+    char *text = eb_host_read_file(host, path, &length, &error);
+    g_autoptr(GPtrArray) entries = NULL;
+
+    if (text == NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND))
+        return eb_check_result_new(EB_CHECK_SKIPPED, "%s", error->message);
+    if (text != NULL) {
+        g_clear_error(&error);
+        entries = eb_env_file_parse(text, length, &error);
+        explicit_bzero(text, length);
+        g_free(text);
+        if (entries == NULL)
+            return eb_check_result_new(EB_CHECK_FAIL, "%s: %s", path, error->message);
+    }
+    for (guint i = 0; needed[i] != NULL; i++) {
+        g_autofree char *key = credential_key(needed[i]);
+        const char *value = entries != NULL ? eb_env_file_lookup(entries, key) : NULL;
+        if ((value != NULL && *value != '\0') || by_systemd(host, needed[i]))
+            continue;
+        if (eb_host_exists(host, sealed))
+            return eb_check_result_new(EB_CHECK_SKIPPED, "%s may be in %s, which is not opened here", needed[i],
+                                       sealed);
+        EbCheckResult *result =
+            entries == NULL ? eb_check_result_new(EB_CHECK_FAIL, "%s does not exist; needed: %s", path, needed[i])
+                            : eb_check_result_new(EB_CHECK_FAIL, "%s has no %s, which the configuration names cred:%s",
+                                                  path, key, needed[i]);
+        return result;
+    }
+    return eb_check_result_new(EB_CHECK_OK,
+                               "the key of every model provider lies in %s in plain text, or is handed over "
+                               "by systemd",
+                               path);
 }
 
 static EbCheckResult *
 check_credentials(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
 {
-    g_autofree char *state_dir = dc_setting(settings, "state_dir", "/var/lib/errand-box");
-    g_autofree char *own = g_build_filename(state_dir, "creds.env", NULL);
-    g_autofree char *path = dc_setting(settings, "credentials.file", own);
     g_auto(GStrv) needed = eb_config_section_get_strings(settings, "credentials.needed", NULL);
-    g_autoptr(GError) error = NULL;
-    gsize length = 0;
-    char *text;
-    g_autoptr(GPtrArray) entries = NULL;
+    g_auto(DcCredentials) credentials = {0};
 
     if (needed == NULL || needed[0] == NULL)
         return eb_check_result_new(EB_CHECK_FAIL, "no model provider is configured, so no agent can work");
-    text = eb_host_read_file(host, path, &length, &error);
-    if (text == NULL && elsewhere(host, settings, (const char *const *)needed))
-        return eb_check_result_new(EB_CHECK_OK, "the key of every model provider is sealed or handed over by systemd");
-    if (text == NULL)
-        return g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)
-                   ? eb_check_result_new(EB_CHECK_FAIL, "%s does not exist; needed: %s", path, needed[0])
-                   : eb_check_result_new(EB_CHECK_SKIPPED, "%s", error->message);
-    entries = eb_env_file_parse(text, length, &error);
-    explicit_bzero(text, length);
-    g_free(text);
-    if (entries == NULL)
-        return eb_check_result_new(EB_CHECK_FAIL, "%s: %s", path, error->message);
-    for (guint i = 0; needed[i] != NULL; i++) {
-        g_autofree char *key = credential_key(needed[i]);
-        const char *value = eb_env_file_lookup(entries, key);
-        const char *const one[] = {needed[i], NULL};
-        if ((value == NULL || *value == '\0') && !elsewhere(host, settings, one))
-            return eb_check_result_new(EB_CHECK_FAIL, "%s has no %s, which the configuration names cred:%s", path, key,
-                                       needed[i]);
-    }
-    return eb_check_result_new(EB_CHECK_OK, "the key of every model provider is stored");
+    dc_credentials_read(settings, &credentials);
+    return credentials.list != NULL ? judge_listed(&credentials, (const char *const *)needed)
+                                    : judge_files(host, settings, (const char *const *)needed);
 }
 
 static EbCheckResult *

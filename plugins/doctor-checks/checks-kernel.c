@@ -265,10 +265,46 @@ check_vsock(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
     return eb_check_result_new(EB_CHECK_DEGRADED, "this kernel has AF_VSOCK and takes 32-bit system calls");
 }
 
+/* The broker refuses to start without its system call filter, and starts without Landlock: it has no other way to do that. */
+static EbCheckResult *
+check_broker_sandbox(EbHost *host, EbConfigSection *settings, GCancellable *cancellable)
+{
+    static const char *const TRAP[] = {"trap", NULL}, *const KILL[] = {"kill_process", NULL};
+    g_autofree char *landlock = dc_setting(settings, "kernel.landlock", NULL);
+    g_autofree char *actions = eb_host_read_file(host, "/proc/sys/kernel/seccomp/actions_avail", NULL, NULL);
+    guint64 version = landlock != NULL ? g_ascii_strtoull(landlock, NULL, 10) : 0;
+
+    if (landlock == NULL || actions == NULL)
+        return eb_check_result_new(EB_CHECK_SKIPPED, "%s",
+                                   actions == NULL ? "/proc/sys/kernel/seccomp/actions_avail cannot be read"
+                                                   : "the kernel was not asked for Landlock");
+    if (!has_word(actions, TRAP) || !has_word(actions, KILL))
+        return eb_check_result_new(EB_CHECK_FAIL, "seccomp of this kernel can do \"%s\": brokers do not start",
+                                   g_strchomp(actions));
+    if (version == 0)
+        return eb_check_result_new(EB_CHECK_DEGRADED, "no Landlock: brokers are not kept from files");
+    /* 4: networks; 6: abstract sockets and signals */
+    return eb_check_result_new(EB_CHECK_OK, "Landlock %" G_GUINT64_FORMAT "%s, and seccomp", version,
+                               version < 4   ? " (files alone)"
+                               : version < 6 ? " (files and networks)"
+                                             : "");
+}
+
 const DcRow DC_KERNEL_CHECKS[] = {
-    DC_ROW(E_01, check_kernel_version),  DC_ROW(E_02, check_user_namespaces), DC_ROW(E_03, check_seccomp),
-    DC_ROW(E_04, check_controllers),     DC_ROW(E_39, check_hierarchy),       DC_ROW(E_17, check_apparmor),
-    DC_ROW(E_49, check_apparmor_userns), DC_ROW(E_09, check_inotify),         DC_ROW(E_34, check_keys),
-    DC_ROW(E_35, check_dmesg),           DC_ROW(E_36, check_protected_links), DC_ROW(E_37, check_memlock),
-    DC_ROW(E_45, check_max_pids),        DC_ROW(E_66, check_vsock),           {NULL, NULL, NULL},
+    DC_ROW(E_01, check_kernel_version),
+    DC_ROW(E_02, check_user_namespaces),
+    DC_ROW(E_03, check_seccomp),
+    DC_ROW(E_04, check_controllers),
+    DC_ROW(E_39, check_hierarchy),
+    DC_ROW(E_17, check_apparmor),
+    DC_ROW(E_49, check_apparmor_userns),
+    DC_ROW(E_09, check_inotify),
+    DC_ROW(E_34, check_keys),
+    DC_ROW(E_35, check_dmesg),
+    DC_ROW(E_36, check_protected_links),
+    DC_ROW(E_37, check_memlock),
+    DC_ROW(E_45, check_max_pids),
+    DC_ROW(E_66, check_vsock),
+    DC_ROW(E_86, check_broker_sandbox),
+    {NULL, NULL, NULL},
 };

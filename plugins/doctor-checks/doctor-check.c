@@ -64,9 +64,9 @@ dc_check_new(const DcRow *row)
 GPtrArray *
 dc_list(void)
 {
-    static const DcRow *const TABLES[] = {DC_KERNEL_CHECKS,     DC_DAEMON_CHECKS,  DC_PROJECT_CHECKS,
-                                          DC_STORAGE_CHECKS,    DC_ACCOUNT_CHECKS, DC_FILE_CHECKS,
-                                          DC_CREDENTIAL_CHECKS, DC_GUEST_CHECKS,   DC_HOST_CHECKS};
+    static const DcRow *const TABLES[] = {DC_KERNEL_CHECKS,  DC_DAEMON_CHECKS,  DC_PROJECT_CHECKS,    DC_STORAGE_CHECKS,
+                                          DC_ACCOUNT_CHECKS, DC_FILE_CHECKS,    DC_CREDENTIAL_CHECKS, DC_GUEST_CHECKS,
+                                          DC_HOST_CHECKS,    DC_PROVIDER_CHECKS};
     GPtrArray *list = g_ptr_array_new_with_free_func(g_object_unref);
 
     for (guint i = 0; i < G_N_ELEMENTS(TABLES); i++)

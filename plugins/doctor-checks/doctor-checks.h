@@ -19,7 +19,8 @@ typedef struct {
 
 /* By subject, each ended by a row without info. */
 extern const DcRow DC_KERNEL_CHECKS[], DC_DAEMON_CHECKS[], DC_PROJECT_CHECKS[], DC_STORAGE_CHECKS[],
-    DC_ACCOUNT_CHECKS[], DC_FILE_CHECKS[], DC_CREDENTIAL_CHECKS[], DC_GUEST_CHECKS[], DC_HOST_CHECKS[];
+    DC_ACCOUNT_CHECKS[], DC_FILE_CHECKS[], DC_CREDENTIAL_CHECKS[], DC_GUEST_CHECKS[], DC_HOST_CHECKS[],
+    DC_PROVIDER_CHECKS[];
 
 /** dc_check_new: (transfer full) */
 EbDoctorCheck *dc_check_new(const DcRow *row);

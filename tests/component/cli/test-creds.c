@@ -35,9 +35,11 @@ set_up(Fixture *f, gconstpointer data)
     f->sealed = g_build_filename(f->dir, "state", "creds.sealed", NULL);
     f->key = g_build_filename(f->dir, "seal.key", NULL);
     g_autofree char *state = g_build_filename(f->dir, "state", NULL);
-    g_autofree char *text = g_strdup_printf("[service]\nstate_dir = \"%s\"\nproject_root = \"%s/projects\"\n"
-                                            "[plugin.credentials]\nfile = \"%s\"\nsealed_key_file = \"%s\"\n",
-                                            state, f->dir, f->env_file, f->key);
+    g_autofree char *text = g_strdup_printf(
+        "[provider.main]\nkind = \"anthropic\"\nkey = \"cred:model-key\"\n"
+        "base_url = \"https://203.0.113.7\"\n[service]\nstate_dir = \"%s\"\nproject_root = \"%s/projects\"\n"
+        "[plugin.credentials]\nfile = \"%s\"\nsealed_key_file = \"%s\"\n",
+        state, f->dir, f->env_file, f->key);
     g_assert_cmpint(mkdir(state, 0700), ==, 0);
     eb_test_write_file(f->config, text);
     g_assert_cmpint(chmod(f->config, 0600), ==, 0);
@@ -289,12 +291,36 @@ test_damaged(Fixture *f, gconstpointer data)
     run(f, NULL, "creds list", 2, "chmod 600");
 }
 
+/* The doctor says where keys lie and how far they are protected, what ends, and which provider has none. */
+static void
+test_doctor(Fixture *f, gconstpointer data)
+{
+    run(f, NULL, "doctor --check E-30", 0, "model-key is in plain text in ");
+    run(f, NULL, "creds seal", 0, NULL);
+    run(f, NULL, "doctor --check E-30", 0, "model-key is encrypted in ");
+    run(f, NULL, "doctor --check E-85", 0, "of 2 in the stores 0 end");
+    run(f, "hunter-new", "creds set model-key --expires 30d", 0, NULL);
+    run(f, NULL, "doctor --check E-85", 0, "of 2 in the stores 1 end, and none within a week");
+    run(f, "hunter-new", "creds set model-key --expires 2d", 0, NULL);
+    run(f, NULL, "doctor --check E-85", 0, "model-key expires at 2");
+    run(f, NULL, "creds remove model-key", 0, NULL);
+    run(f, NULL, "doctor --check E-30", 1, "in no store: model-key");
+    run(f, NULL, "doctor --check E-82", 1, "main: no store has its key model-key");
+    /* What is sealed under a key that is not here is not known to be missing. */
+    run(f, "hunter-new", "creds set model-key", 0, "kept in sealed");
+    g_assert_cmpint(remove(f->key), ==, 0);
+    run(f, NULL, "doctor --check E-30", 0, "skip");
+    run(f, NULL, "doctor --check E-85", 0, "it cannot be known here");
+    run(f, NULL, "doctor --check E-83", 0, "the service alone can tell");
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
 #define ADD(name, func) g_test_add("/creds/" name, Fixture, NULL, set_up, func, tear_down)
     ADD("seal", test_seal);
+    ADD("doctor", test_doctor);
     ADD("differs", test_differs);
     ADD("new-key", test_new_key);
     ADD("damaged", test_damaged);

@@ -40,6 +40,9 @@ test_life(ServiceFixture *fixture, gconstpointer data)
     g_autoptr(JsonNode) node = eb_json_parse(run.out, strlen(run.out), NULL, NULL);
     g_autofree char *shown = g_strdup_printf("%" G_GINT64_FORMAT, eb_json_get_int(eb_json_node_object(node), "pid", 0));
     g_assert_cmpstr(shown, ==, pid);
+    g_auto(EbTestRun) books = eb_test_run_program(fixture->config, NULL, "doctor --check E-83");
+    g_assert_cmpint(books.code, ==, 0);
+    g_assert_nonnull(strstr(books.out, "0 rows of 0 sessions: both ends of every chain fit"));
     g_auto(EbTestRun) list = eb_test_run_program(fixture->config, NULL, "sessions list --json");
     g_assert_cmpint(list.code, ==, 0);
     g_auto(EbTestRun) none = eb_test_run_program(fixture->config, NULL, "sessions show abcdefghijkl");

@@ -4,6 +4,8 @@
 #include "core/state/eb-session-store.h"
 #include "eb-test.h"
 
+#include <string.h>
+
 #define SESSION "aaaaaaaaaaaa"
 #define OTHER "bbbbbbbbbbbb"
 
@@ -63,6 +65,18 @@ verify(sqlite3 *db, const char *session)
     return verdict;
 }
 
+static gboolean
+survey_names(sqlite3 *db, const char *session)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbEgressSurvey) survey = eb_egress_store_survey(db, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < survey->faults->len; i++)
+        if (g_strcmp0(((EbEgressFault *)survey->faults->pdata[i])->session, session) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 /* Every way to change what is there breaks the chain at the row it was done to. */
 static void
 test_changed(void)
@@ -96,13 +110,48 @@ test_changed(void)
         EbEgressVerdict verdict = verify(db, SESSION);
         g_assert_null(verdict.why);
         g_assert_cmpint(verdict.rows, ==, 5);
+        g_assert_false(survey_names(db, SESSION));
         g_assert_cmpint(sqlite3_exec(db, cases[i].sql, NULL, NULL, NULL), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_changes(db), >, 0);
         verdict = verify(db, SESSION);
         g_assert_nonnull(verdict.why);
         g_assert_cmpint(verdict.broken_at, ==, cases[i].broken_at);
+        g_assert_true(survey_names(db, SESSION));
+        /* It moved a row of the other one, or left it alone. */
+        g_assert_cmpint(survey_names(db, OTHER), ==, strstr(cases[i].sql, "'" OTHER "'") != NULL);
         sqlite3_close(db);
     }
+}
+
+/* A look at all chains at once is bounded, by rows and by what it names; both ends of each are seen beyond that. */
+static void
+test_survey(void)
+{
+    g_autofree char *dir = NULL;
+    sqlite3 *db = open_db(&dir);
+    g_autoptr(GError) error = NULL;
+    append(db, SESSION, EB_EGRESS_SURVEY_ROWS, 1000);
+    append(db, OTHER, 100, 2000);
+    g_autoptr(EbEgressSurvey) whole = eb_egress_store_survey(db, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(whole->chains, ==, 2);
+    g_assert_cmpint(whole->rows, ==, EB_EGRESS_SURVEY_ROWS + 100);
+    g_assert_cmpint(whole->checked, ==, EB_EGRESS_SURVEY_ROWS);
+    g_assert_cmpuint(whole->faults->len, ==, 0);
+    /* Row 1 is the oldest of all, and no longer among those whose hash is looked at: the chain's beginning tells. */
+    g_assert_cmpint(sqlite3_exec(db, "DELETE FROM egress WHERE seq = 1 AND session = '" SESSION "'", NULL, NULL, NULL),
+                    ==, SQLITE_OK);
+    g_assert_true(survey_names(db, SESSION));
+    for (guint i = 0; i < EB_EGRESS_SURVEY_BROKEN + 5; i++) {
+        g_autofree char *session = g_strdup_printf("c%011u", i);
+        append(db, session, 1, 3000);
+    }
+    g_assert_cmpint(sqlite3_exec(db, "UPDATE egress SET host = 'x' WHERE session LIKE 'c%'", NULL, NULL, NULL), ==,
+                    SQLITE_OK);
+    g_autoptr(EbEgressSurvey) many = eb_egress_store_survey(db, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(many->faults->len, ==, EB_EGRESS_SURVEY_BROKEN);
+    sqlite3_close(db);
 }
 
 /* What is too old or too much goes from the beginning; the rest is proven as before, and goes on. */
@@ -229,6 +278,7 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/egress/changed", test_changed);
+    g_test_add_func("/egress/survey", test_survey);
     g_test_add_func("/egress/pruned", test_pruned);
     g_test_add_func("/egress/forgotten", test_forgotten);
     g_test_add_func("/egress/most", test_most);
