@@ -21,8 +21,8 @@ G_BEGIN_DECLS
 #define EB_BROKER_TEXT_MAX 2048
 /** EB_BROKER_MAX_PROVIDERS: providers of one session. */
 #define EB_BROKER_MAX_PROVIDERS 32
-/** EB_BROKER_MAX_TOKENS: of one count; what is more is taken for this. */
-#define EB_BROKER_MAX_TOKENS G_GUINT64_CONSTANT(1000000000000)
+/** EB_BROKER_MAX_TOKENS: of one count, which is of one request; what is more is taken for this. */
+#define EB_BROKER_MAX_TOKENS G_GUINT64_CONSTANT(1000000000)
 /** EB_BROKER_CONTROL_FD: where a broker finds its end of the pair. */
 #define EB_BROKER_CONTROL_FD 3
 /**

@@ -87,6 +87,20 @@ eb_price_find(GPtrArray *prices, const char *model)
     return best;
 }
 
+const EbPrice *
+eb_price_dearest(GPtrArray *prices)
+{
+    const EbPrice *most = NULL;
+
+    for (guint i = 0; prices != NULL && i < prices->len; i++) {
+        const EbPrice *price = prices->pdata[i];
+        if (most == NULL || price->output > most->output ||
+            (price->output == most->output && price->input > most->input))
+            most = price;
+    }
+    return most;
+}
+
 guint64
 eb_price_of(const EbPrice *self, guint64 in, guint64 out, guint64 cached, guint64 written)
 {

@@ -24,6 +24,8 @@ EbPrice *eb_price_parse(const char *text);
 void eb_price_free(EbPrice *self);
 /** eb_price_find: (transfer none) (nullable): of the longest name that @model begins with; (element-type EbPrice) */
 const EbPrice *eb_price_find(GPtrArray *prices, const char *model);
+/** eb_price_dearest: (transfer none) (nullable): the one whose output costs the most; (element-type EbPrice) */
+const EbPrice *eb_price_dearest(GPtrArray *prices);
 /** eb_price_of: what so many tokens cost, rounded up; @cached and @written are part of @in. */
 guint64 eb_price_of(const EbPrice *self, guint64 in, guint64 out, guint64 cached, guint64 written);
 

@@ -197,8 +197,8 @@ note_price(EbBudgetDesk *self, const EbBudgetUse *use)
     if (!g_hash_table_add(self->told, g_steal_pointer(&key)))
         return;
     g_autofree char *model = eb_log_escape(use->model != NULL ? use->model : "", -1, 96);
-    eb_warning("the model %s of provider %s has no price: money does not count for it ([provider.%s] prices)", model,
-               use->provider, use->provider);
+    eb_warning("the model %s of provider %s has no price: it counts as the dearest that has one ([provider.%s] prices)",
+               model, use->provider, use->provider);
 }
 
 static void

@@ -148,6 +148,13 @@ forget_old_turns(EbBudget *self, const char *session, guint turn)
     }
 }
 
+/* A sum that began anew beyond its type would lift every cap; two of these can still be added up. */
+static guint64
+add(guint64 sum, guint64 more)
+{
+    return MIN(sum, (guint64)G_MAXINT64) + MIN(more, (guint64)G_MAXINT64 - MIN(sum, (guint64)G_MAXINT64));
+}
+
 static gboolean
 counts(EbBudgetScope scope, const char *person)
 {
@@ -162,8 +169,8 @@ add_used(EbBudget *self, EbBudgetScope scope, const EbUsageRow *row, guint64 tok
     if ((scope == EB_BUDGET_PERSON || scope == EB_BUDGET_DAY) && row->day != self->day)
         return;
     Sum *sum = sum_of(self, scope, row->session, row->turn, row->person);
-    sum->tokens += tokens;
-    sum->micros += micros;
+    sum->tokens = add(sum->tokens, tokens);
+    sum->micros = add(sum->micros, micros);
 }
 
 void
@@ -181,28 +188,39 @@ set_aside(EbBudget *self, const EbUsageRow *row, guint64 tokens, guint64 micros,
         if (!counts((EbBudgetScope)i, row->person))
             continue;
         Sum *sum = sum_of(self, (EbBudgetScope)i, row->session, row->turn, row->person);
-        sum->held_tokens = back ? sum->held_tokens - MIN(tokens, sum->held_tokens) : sum->held_tokens + tokens;
-        sum->held_micros = back ? sum->held_micros - MIN(micros, sum->held_micros) : sum->held_micros + micros;
+        sum->held_tokens = back ? sum->held_tokens - MIN(tokens, sum->held_tokens) : add(sum->held_tokens, tokens);
+        sum->held_micros = back ? sum->held_micros - MIN(micros, sum->held_micros) : add(sum->held_micros, micros);
     }
 }
 
 /* --- prices --- */
 
-static const EbPrice *
-price_of(EbBudget *self, const char *provider, const char *model)
+/* (nullable) */
+static GPtrArray *
+prices_of(EbBudget *self, const char *provider)
 {
     for (guint i = 0; i < self->providers->len; i++) {
         const EbProviderConfig *one = self->providers->pdata[i];
         if (g_strcmp0(one->name, provider) == 0)
-            return eb_price_find(one->prices, model);
+            return one->prices;
     }
     return NULL;
+}
+
+/* A guest chooses the model, and may not have named it yet: one that has no price is as dear as the dearest. */
+static const EbPrice *
+price_of(EbBudget *self, const char *provider, const char *model)
+{
+    GPtrArray *prices = prices_of(self, provider);
+    const EbPrice *price = eb_price_find(prices, model);
+
+    return price != NULL ? price : eb_price_dearest(prices);
 }
 
 gboolean
 eb_budget_lacks_price(EbBudget *self, const char *provider, const char *model)
 {
-    return eb_budget_caps_money(self->config) && price_of(self, provider, model) == NULL;
+    return eb_budget_caps_money(self->config) && eb_price_find(prices_of(self, provider), model) == NULL;
 }
 
 /* --- setting aside --- */

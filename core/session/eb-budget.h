@@ -59,7 +59,7 @@ guint64 eb_budget_extend(EbBudget *self, gint64 hold, guint64 tokens, EbBudgetSc
  */
 EbUsageRow *eb_budget_settle(EbBudget *self, gint64 hold, const EbBudgetUse *use, const char *model,
                              const EbBudgetCount *count, gint64 now_ms);
-/** eb_budget_lacks_price: money is capped, and @model of @provider has no price: it counts in tokens alone. */
+/** eb_budget_lacks_price: money is capped, and @model of @provider has no price: it counts as the dearest. */
 gboolean eb_budget_lacks_price(EbBudget *self, const char *provider, const char *model);
 /** eb_budget_forfeit: (transfer full) (nullable): nobody will tell what request @hold used: all that was set aside. */
 EbUsageRow *eb_budget_forfeit(EbBudget *self, gint64 hold);

@@ -174,7 +174,9 @@ load_in_store(sqlite3 *db, gpointer data, GError **error)
             return NULL;
     g_autoptr(sqlite3_stmt) rows =
         eb_store_prepare(db,
-                         "SELECT session, day, person, sum(tokens_in), sum(tokens_out), sum(micros) FROM usage"
+                         /* sum() fails beyond 63 bits, total() does not. */
+                         "SELECT session, day, person, CAST(total(tokens_in) AS INTEGER),"
+                         " CAST(total(tokens_out) AS INTEGER), CAST(total(micros) AS INTEGER) FROM usage"
                          " GROUP BY session, day, person ORDER BY day DESC LIMIT " G_STRINGIFY(MAX_ROWS),
                          error);
     return rows != NULL ? eb_store_collect(db, rows, row_from, row_free, "read what was used", error) : NULL;

@@ -165,6 +165,7 @@ test_money(Fixture *f, gconstpointer data)
     const EbBudgetUse dear = {"a", 1, "ann", "main", "dear-2025"};
     const EbBudgetUse mini = {"a", 1, "ann", "main", "dear-mini-2025"};
     const EbBudgetUse unknown = {"a", 1, "ann", "main", "who-knows"};
+    const EbBudgetUse unnamed = {"a", 1, "ann", "main", NULL};
     EbBudgetScope scope;
     gint64 hold = 0;
 
@@ -178,15 +179,32 @@ test_money(Fixture *f, gconstpointer data)
     g_assert_cmpuint(row->micros, ==, 5000 + 500 + 20000);
     g_assert_true(eb_budget_lacks_price(f->budget, "main", "who-knows"));
     g_assert_false(eb_budget_lacks_price(f->budget, "main", "dear-2025"));
-    /* A model without a price is counted in tokens alone, until the money is used up. */
-    g_assert_cmpuint(reserve(f, &unknown, 1000, 1000, TRUE, NOON, &hold, &scope), ==, 2000);
-    settle(f, hold, &unknown, 1000, 1000, NOON);
-    g_assert_cmpuint(reserve(f, &mini, 0, 12250, TRUE, NOON, &hold, &scope), ==, 12250);
-    settle(f, hold, &mini, 0, 12250, NOON);
+    /* A model without a price, or one that is not known yet, costs what the dearest does: 100 out are 0.002. */
+    g_assert_cmpuint(reserve(f, &unknown, 0, 1226, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_cmpuint(reserve(f, &unnamed, 0, 1226, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_cmpuint(reserve(f, &unknown, 0, 100, TRUE, NOON, &hold, &scope), ==, 100);
+    settle(f, hold, &unknown, 0, 100, NOON);
+    g_assert_cmpuint(reserve(f, &mini, 0, 11250, TRUE, NOON, &hold, &scope), ==, 11250);
+    settle(f, hold, &mini, 0, 11250, NOON);
     g_assert_cmpuint(reserve(f, &unknown, 1, 1, FALSE, NOON, NULL, &scope), ==, 0);
     g_autofree char *text = eb_budget_describe(f->budget, scope, &dear, NOON);
     g_assert_nonnull(strstr(text, "0.05 of 0.05 USD"));
     g_assert_nonnull(strstr(text, "[budget] session_money"));
+}
+
+/* A broker that lies about a session of its own does not lift the caps of others. */
+static void
+test_huge(Fixture *f, gconstpointer data)
+{
+    const EbBudgetUse use = {"a", 1, "ann", "main", "dear"}, other = {"b", 1, "bob", "main", "dear"};
+    EbBudgetScope scope;
+
+    f->config.caps[EB_BUDGET_DAY].tokens = 1000;
+    for (guint i = 0; i < 5; i++) {
+        const EbBudgetCount count = {.in = G_MAXUINT64 / 4, .out = G_MAXUINT64 / 4};
+        g_autoptr(EbUsageRow) row = eb_budget_settle(f->budget, 0, &use, "dear", &count, NOON);
+        g_assert_cmpuint(reserve(f, &other, 1, 1, FALSE, NOON, NULL, &scope), ==, 0);
+    }
 }
 
 /* A new day begins at 00:00 UTC; what was set aside before it is still set aside. */
@@ -310,6 +328,7 @@ main(int argc, char **argv)
     ADD("scopes", test_scopes);
     ADD("whole-and-more", test_whole_and_more);
     ADD("money", test_money);
+    ADD("huge", test_huge);
     ADD("midnight", test_midnight);
     ADD("killed", test_killed);
     ADD("prices", test_prices);
