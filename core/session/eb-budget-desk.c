@@ -9,6 +9,10 @@
 
 /* Sessions and caps that people were told of; then it begins anew, and some are told twice. */
 #define MAX_TOLD 4096
+/* What one broker may have with the database at a time: the queue there is everybody's, and holds a thousand. */
+#define MAX_WRITING 32
+/* What waits for that: a grant and a report of each request that can be open. */
+#define MAX_WAITING (2 * EB_BUDGET_MAX_OPEN)
 
 struct _EbBudgetDesk {
     GObject parent_instance;
@@ -22,6 +26,21 @@ G_DEFINE_FINAL_TYPE(EbBudgetDesk, eb_budget_desk, G_TYPE_OBJECT)
 
 static guint signal_exhausted;
 
+/* What is to be written down for one broker. */
+typedef struct {
+    EbBudgetClient *client;
+    EbUsageRow *row; /* (nullable): NULL when it is being written */
+    gboolean hold;   /* what a request is granted; or what one used */
+    guint64 id;      /* of the request that waits for it */
+    guint64 tokens;
+} Writing;
+
+/* A request of a broker's. */
+typedef struct {
+    gint64 hold;
+    gboolean writing; /* a grant of it is being written down: it has nothing to ask for meanwhile */
+} Open;
+
 struct _EbBudgetClient {
     int ref_count;
     EbBudgetDesk *desk;
@@ -29,7 +48,10 @@ struct _EbBudgetClient {
     char *session;
     guint turn;
     char *person;
-    GHashTable *open; /* (guint64 of the broker -> gint64 hold), at most EB_BUDGET_MAX_OPEN */
+    GHashTable *open;   /* (guint64 of the broker -> Open), at most EB_BUDGET_MAX_OPEN */
+    GHashTable *models; /* (set of utf8): as rows name them, at most EB_BUDGET_MAX_MODELS */
+    GQueue waiting;     /* (element-type Writing), at most MAX_WAITING */
+    guint n_writing;    /* at most MAX_WRITING */
 };
 
 static gint64
@@ -51,6 +73,7 @@ client_unref(EbBudgetClient *self)
     if (--self->ref_count > 0)
         return;
     g_hash_table_unref(self->open);
+    g_hash_table_unref(self->models);
     g_object_unref(self->desk);
     g_free(self->session);
     g_free(self->person);
@@ -71,20 +94,121 @@ use_of(const EbBudgetClient *self, JsonObject *asked)
 
 /* --- writing down --- */
 
-static void
-on_written(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autoptr(GError) error = NULL;
+static void write_next(EbBudgetClient *self);
 
-    if (!eb_usage_store_finish(EB_STORE(source), result, &error))
-        eb_warning("what a session used could not be written down: %s", error->message);
+static void
+writing_free(Writing *self)
+{
+    client_unref(self->client);
+    eb_usage_row_free(self->row);
+    g_free(self);
 }
 
 static void
-write_settled(EbBudgetDesk *self, EbUsageRow *row)
+answer_written(Writing *self)
 {
-    if (row != NULL)
-        eb_usage_store_settle_async(self->store, row, on_written, NULL);
+    EbBudgetClient *client = self->client;
+    Open *open = g_hash_table_lookup(client->open, &self->id);
+
+    if (open != NULL)
+        open->writing = FALSE;
+    if (client->broker != NULL)
+        eb_broker_ctl_grant(client->broker, self->id, self->tokens, EB_BUDGET_SESSION);
+}
+
+static void
+on_written(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Writing *self = user_data;
+    EbBudgetClient *client = self->client;
+    g_autoptr(GError) error = NULL;
+    gboolean written = eb_usage_store_finish(EB_STORE(source), result, &error);
+
+    if (!written && self->hold) {
+        /* What is not written down would be forgotten by a kill: it is not given. */
+        eb_warning("session %s: nothing can be set aside for a request: %s", client->session, error->message);
+        self->tokens = 0;
+    } else if (!written) {
+        eb_warning("what session %s used could not be written down: %s", client->session, error->message);
+    }
+    if (self->hold)
+        answer_written(self);
+    client->n_writing--;
+    write_next(client);
+    writing_free(self);
+}
+
+/* In the order in which they came: what was used is written down after what was granted for it. */
+static void
+write_next(EbBudgetClient *self)
+{
+    EbStore *store = self->desk->store;
+
+    while (self->n_writing < MAX_WRITING && self->waiting.length > 0) {
+        Writing *next = g_queue_pop_head(&self->waiting);
+        self->n_writing++;
+        if (next->hold)
+            eb_usage_store_hold_async(store, g_steal_pointer(&next->row), on_written, next);
+        else
+            eb_usage_store_settle_async(store, g_steal_pointer(&next->row), on_written, next);
+    }
+}
+
+/* Which models there are, is the guest's to say: beyond a number of them they share a row. */
+static void
+bound_model(EbBudgetClient *self, EbUsageRow *row)
+{
+    if (g_hash_table_contains(self->models, row->model))
+        return;
+    if (g_hash_table_size(self->models) < EB_BUDGET_MAX_MODELS) {
+        g_hash_table_add(self->models, g_strdup(row->model));
+        return;
+    }
+    g_free(row->model);
+    row->model = g_strdup("(other)");
+}
+
+static gboolean
+may_write(const EbBudgetClient *self)
+{
+    return self->waiting.length < MAX_WAITING;
+}
+
+/* @row: (transfer full) */
+static void
+write_down(EbBudgetClient *self, EbUsageRow *row, gboolean hold, guint64 id, guint64 tokens)
+{
+    Writing *writing = g_new0(Writing, 1);
+
+    bound_model(self, row);
+    writing->client = client_ref(self);
+    writing->row = row;
+    writing->hold = hold;
+    writing->id = id;
+    writing->tokens = tokens;
+    g_queue_push_tail(&self->waiting, writing);
+    write_next(self);
+}
+
+/* @row: (transfer full) (nullable) */
+static void
+write_settled(EbBudgetClient *self, EbUsageRow *row)
+{
+    const Writing *last = g_queue_peek_tail(&self->waiting);
+
+    if (row == NULL)
+        return;
+    if (row->hold == 0 && row->tokens_in + row->tokens_out == 0) {
+        eb_usage_row_free(row);
+    } else if (row->hold == 0 && !may_write(self) && !last->hold) {
+        /* Of a broker that reports what nobody asked for: counted it is, as one with what it said before. */
+        last->row->tokens_in += row->tokens_in;
+        last->row->tokens_out += row->tokens_out;
+        last->row->micros += row->micros;
+        eb_usage_row_free(row);
+    } else {
+        write_down(self, row, FALSE, 0, 0);
+    }
 }
 
 /* --- telling --- */
@@ -109,42 +233,6 @@ tell(EbBudgetClient *self, EbBudgetScope scope, const EbBudgetUse *use)
 
 /* --- a broker asks --- */
 
-typedef struct {
-    EbBudgetClient *client;
-    guint64 id;
-    gint64 hold;
-    guint64 tokens;
-} Grant;
-
-static void
-on_held(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Grant *grant = user_data;
-    EbBudgetClient *self = grant->client;
-    g_autoptr(GError) error = NULL;
-
-    if (!eb_usage_store_finish(EB_STORE(source), result, &error)) {
-        /* What is not written down would be forgotten by a kill: it is not given. */
-        eb_warning("session %s: nothing can be set aside for a request: %s", self->session, error->message);
-        grant->tokens = 0;
-    }
-    if (self->broker != NULL)
-        eb_broker_ctl_grant(self->broker, grant->id, grant->tokens, EB_BUDGET_SESSION);
-    client_unref(self);
-    g_free(grant);
-}
-
-static void
-grant_when_written(EbBudgetClient *self, guint64 id, guint64 tokens, EbUsageRow *row)
-{
-    Grant *grant = g_new0(Grant, 1);
-
-    grant->client = client_ref(self);
-    grant->id = id;
-    grant->tokens = tokens;
-    eb_usage_store_hold_async(self->desk->store, row, on_held, grant);
-}
-
 static void
 take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
 {
@@ -154,6 +242,9 @@ take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
     guint64 tokens = 0;
     gboolean again = g_hash_table_contains(self->open, &id);
 
+    /* It hears nothing, and refuses the request in its time. */
+    if (!may_write(self))
+        return;
     if (!again && g_hash_table_size(self->open) < EB_BUDGET_MAX_OPEN)
         tokens = eb_budget_reserve(self->desk->budget, &use, (guint64)eb_json_get_int(asked, "tokens_in", 0),
                                    (guint64)eb_json_get_int(asked, "tokens_out", 0),
@@ -164,27 +255,34 @@ take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
         eb_broker_ctl_grant(self->broker, id, 0, scope);
         return;
     }
-    g_hash_table_insert(self->open, g_memdup2(&id, sizeof id), g_memdup2(&row->hold, sizeof row->hold));
-    grant_when_written(self, id, tokens, row);
+    Open *open = g_new0(Open, 1);
+    open->hold = row->hold;
+    open->writing = TRUE;
+    g_hash_table_insert(self->open, g_memdup2(&id, sizeof id), open);
+    write_down(self, row, TRUE, id, tokens);
 }
 
 static void
 take_more(EbBudgetClient *self, guint64 id, JsonObject *asked)
 {
-    const gint64 *hold = g_hash_table_lookup(self->open, &id);
+    Open *open = g_hash_table_lookup(self->open, &id);
     EbBudgetUse use = use_of(self, asked);
     EbBudgetScope scope = EB_BUDGET_SESSION;
     EbUsageRow *row = NULL;
-    guint64 tokens = hold != NULL ? eb_budget_extend(self->desk->budget, *hold,
-                                                     (guint64)eb_json_get_int(asked, "tokens_out", 0), &scope, &row)
-                                  : 0;
+    guint64 tokens = 0;
 
+    if (!may_write(self) || (open != NULL && open->writing))
+        return;
+    if (open != NULL)
+        tokens = eb_budget_extend(self->desk->budget, open->hold, (guint64)eb_json_get_int(asked, "tokens_out", 0),
+                                  &scope, &row);
     if (row == NULL) {
         tell(self, scope, &use);
         eb_broker_ctl_grant(self->broker, id, 0, scope);
         return;
     }
-    grant_when_written(self, id, tokens, row);
+    open->writing = TRUE;
+    write_down(self, row, TRUE, id, tokens);
 }
 
 /* Once a provider: which model it is, is the guest's to choose. */
@@ -204,7 +302,7 @@ note_price(EbBudgetDesk *self, const EbBudgetUse *use)
 static void
 take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
 {
-    const gint64 *hold = g_hash_table_lookup(self->open, &id);
+    const Open *open = g_hash_table_lookup(self->open, &id);
     EbBudgetUse use = use_of(self, told);
     EbBudgetCount count = {
         .in = (guint64)eb_json_get_int(told, "tokens_in", 0),
@@ -218,8 +316,8 @@ take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
         note_price(self->desk, &use);
     count.cached = MIN(count.cached, count.in);
     count.written = MIN(count.written, count.in - count.cached);
-    write_settled(self->desk,
-                  eb_budget_settle(self->desk->budget, hold != NULL ? *hold : 0, &use, use.model, &count, now_ms()));
+    write_settled(
+        self, eb_budget_settle(self->desk->budget, open != NULL ? open->hold : 0, &use, use.model, &count, now_ms()));
     g_hash_table_remove(self->open, &id);
 }
 
@@ -242,11 +340,11 @@ static void
 forfeit_all(EbBudgetClient *self)
 {
     GHashTableIter iter;
-    gpointer hold;
+    gpointer open;
 
     g_hash_table_iter_init(&iter, self->open);
-    while (g_hash_table_iter_next(&iter, NULL, &hold))
-        write_settled(self->desk, eb_budget_forfeit(self->desk->budget, *(gint64 *)hold));
+    while (g_hash_table_iter_next(&iter, NULL, &open))
+        write_settled(self, eb_budget_forfeit(self->desk->budget, ((Open *)open)->hold));
     g_hash_table_remove_all(self->open);
 }
 
@@ -275,6 +373,8 @@ eb_budget_desk_serve(EbBudgetDesk *self, GObject *broker, const char *session)
     client->desk = g_object_ref(self);
     client->broker = EB_BROKER_CTL(broker);
     client->session = g_strdup(session);
+    client->models = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_queue_init(&client->waiting);
     client->open = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     g_signal_connect(broker, "budget", G_CALLBACK(on_budget), client);
     g_signal_connect(broker, "died", G_CALLBACK(on_died), client);

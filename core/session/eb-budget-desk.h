@@ -7,6 +7,8 @@ G_BEGIN_DECLS
 
 /** EB_BUDGET_MAX_OPEN: requests of one broker that something is set aside for; it has no more connections. */
 #define EB_BUDGET_MAX_OPEN 4096
+/** EB_BUDGET_MAX_MODELS: models of one broker's session with rows of their own. */
+#define EB_BUDGET_MAX_MODELS 64
 
 /**
  * EbBudgetDesk: the ledger with its hands: brokers ask it, it writes down before it grants, and what a broker that died had

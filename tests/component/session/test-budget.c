@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/broker/eb-broker-proto.h"
 #include "core/session/eb-budget-desk.h"
+#include "core/state/eb-store.h"
 #include "eb-test.h"
 #include "tests/component/broker/eb-test-broker.h"
 
@@ -219,11 +221,83 @@ test_died(void)
     g_free(service.dir);
 }
 
+static gpointer
+count_rows(sqlite3 *db, gpointer data, GError **error)
+{
+    g_autoptr(sqlite3_stmt) rows = eb_store_prepare(db, "SELECT count(*) FROM usage", error);
+
+    g_assert_nonnull(rows);
+    g_assert_cmpint(sqlite3_step(rows), ==, SQLITE_ROW);
+    return GINT_TO_POINTER(sqlite3_column_int(rows, 0));
+}
+
+static guint
+rows_of_usage(Service *service)
+{
+    g_auto(EbTestResult) done = {0};
+    g_autoptr(GError) error = NULL;
+
+    eb_store_run_async(service->store, FALSE, count_rows, NULL, NULL, NULL, NULL, eb_test_result_ready, &done);
+    gpointer count = eb_store_run_finish(service->store, eb_test_result_wait(&done), &error);
+    g_assert_no_error(error);
+    return GPOINTER_TO_UINT(count);
+}
+
+/*
+ * A broker that its guest took over reports as fast as it can: others have the database all the same, nothing of it is
+ * lost, and what it calls its models does not fill the disk.
+ */
+static void
+test_flood(void)
+{
+    enum { FLOOD = 6000, EACH_USED = 3 };
+    Service service = {0};
+
+    service_open(&service, "[budget]\nday_tokens = 2000000\nreserve_tokens = 1000\n");
+    {
+        g_autoptr(EbTestBroker) one = session_new(&service, "one", "ann");
+        g_auto(EbTestResult) other = {0};
+        g_autoptr(GError) error = NULL;
+        gint left = 1;
+        Request request = {.broker = one, .path = "/usage", .left = &left};
+
+        for (guint i = 0; i < FLOOD; i++) {
+            g_autoptr(JsonObject) told = json_object_new();
+            g_autofree char *model = g_strdup_printf("model-%u", i);
+            json_object_set_int_member(told, "id", 1000000 + i);
+            json_object_set_string_member(told, "provider", "openai");
+            json_object_set_string_member(told, "model", model);
+            json_object_set_int_member(told, "tokens_out", EACH_USED);
+            g_signal_emit_by_name(one->ctl, "budget", EB_BROKER_MSG_USED, told);
+        }
+        EbUsageRow *row = eb_usage_row_new("two", 1, 0, "bob", "openai", "m");
+        row->hold = 99999;
+        eb_usage_store_hold_async(service.store, row, eb_test_result_ready, &other);
+        eb_usage_store_finish(service.store, eb_test_result_wait(&other), &error);
+        g_assert_no_error(error);
+        /* Its own turn comes when all of that is written down. */
+        request.thread = g_thread_new("request", run_request, &request);
+        eb_test_run_until(is_zero, &left);
+        g_thread_join(request.thread);
+        g_assert_cmpuint(eb_test_status_of(request.answer), ==, 200);
+        g_free(request.answer);
+        eb_test_run_until(nothing_held, &service);
+        g_assert_cmpint(number(&service, "day", "tokens"), ==, FLOOD * EACH_USED + 42);
+        g_assert_cmpuint(rows_of_usage(&service), <=, EB_BUDGET_MAX_MODELS + 1);
+    }
+    service_close(&service);
+    service_open(&service, "[budget]\nday_tokens = 2000000\nreserve_tokens = 1000\n");
+    g_assert_cmpint(number(&service, "day", "tokens"), ==, FLOOD * EACH_USED + 42);
+    service_close(&service);
+    g_free(service.dir);
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/session-budget/race", test_race);
     g_test_add_func("/session-budget/died", test_died);
+    g_test_add_func("/session-budget/flood", test_flood);
     return g_test_run();
 }
