@@ -76,7 +76,7 @@ link_send(EbBrokerLink *self, EbBrokerWriter *writer)
 {
     gsize length = eb_broker_writer_end(writer);
 
-    if (length == 0 || self->queue.length >= 2 * EB_BROKER_LINK_QUEUE)
+    if (length == 0 || self->queue.length >= EB_BROKER_LINK_MAX)
         return FALSE;
     /* When some wait already, either the turn's end is near or the socket was full and tells when it is not. */
     if (self->queue.length == 0)
@@ -201,7 +201,7 @@ eb_broker_link_send_audit(EbBrokerLink *self, const EbAudit *audit)
     eb_broker_writer_number(&writer, EB_BROKER_TAG_STATUS, audit->status);
     if (self->lost > 0)
         eb_broker_writer_number(&writer, EB_BROKER_TAG_LOST, self->lost);
-    /* Connections open when accepting stopped can still end; the next row with room says how many rows are missing. */
+    /* Never, by what the bound is made of; the next row with room would say how many rows are missing. */
     if (link_send(self, &writer))
         self->lost = 0;
     else

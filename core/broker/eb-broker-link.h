@@ -6,8 +6,10 @@
 
 G_BEGIN_DECLS
 
-/** EB_BROKER_LINK_QUEUE: messages waiting for the service; while it is full no connection is accepted. */
+/** EB_BROKER_LINK_QUEUE: messages waiting for the service; while there are more, nothing new of the guest's is taken. */
 #define EB_BROKER_LINK_QUEUE 1024
+/** EB_BROKER_LINK_MAX: and what can still be said of all that is open then: a row, a usage, a failure each. */
+#define EB_BROKER_LINK_MAX (EB_BROKER_LINK_QUEUE + 3 * EB_BROKER_MAX_CONNECTIONS)
 
 /** EbBrokerLink: the broker's end of the pair to the service. */
 

@@ -103,7 +103,7 @@ accept_ready(EbWatch *watch, guint32 events)
     for (guint i = 0; i < ACCEPT_TURN; i++) {
         int fd;
 
-        if (self->config == NULL || (self->link != NULL && eb_broker_link_is_full(self->link))) {
+        if (self->config == NULL || eb_broker_is_behind(self)) {
             self->accept_blocked = TRUE;
             return;
         }
@@ -123,9 +123,22 @@ accept_ready(EbWatch *watch, guint32 events)
     eb_poller_requeue(self->poller, watch);
 }
 
+gboolean
+eb_broker_is_behind(EbBroker *self)
+{
+    gboolean behind = self->link != NULL && eb_broker_link_is_full(self->link);
+
+    self->heads_paused = self->heads_paused || behind;
+    return behind;
+}
+
 void
 eb_broker_resume_accept(EbBroker *self)
 {
+    if (self->heads_paused && !eb_broker_is_behind(self)) {
+        self->heads_paused = FALSE;
+        g_source_set_ready_time(self->ticker, g_get_monotonic_time());
+    }
     if (!self->listening || !self->accept_blocked)
         return;
     self->accept_blocked = FALSE;

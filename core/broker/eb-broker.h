@@ -79,6 +79,7 @@ typedef struct {
     EbWatch listener;       /* fd owned once given */
     gboolean listening;
     gboolean accept_blocked; /* connections may be waiting that no event will tell of */
+    gboolean heads_paused;   /* as may requests on connections that are open */
     guint n_connections;
     guint n_dials;
     guint n_exchanges;
@@ -103,6 +104,12 @@ void eb_broker_set_listener(EbBroker *self, int fd);
 void eb_broker_set_config(EbBroker *self, EbBrokerConfig *config);
 /** eb_broker_resume_accept: goes on accepting after the bound that stopped it: connections, or untaken audit rows. */
 void eb_broker_resume_accept(EbBroker *self);
+
+/**
+ * eb_broker_is_behind: TRUE while the service does not take what it is told: what a guest does then would have no row. Each
+ * connection is ticked when that is over.
+ */
+gboolean eb_broker_is_behind(EbBroker *self);
 
 void eb_broker_tick_add(EbBroker *self, EbTicked *ticked, void (*tick)(gpointer owner, gint64 now), gpointer owner);
 void eb_broker_tick_remove(EbBroker *self, EbTicked *ticked);

@@ -36,6 +36,7 @@ struct _EbFrontConn {
     gboolean body_done;
     gboolean answer_begun;
     gboolean continue_due;
+    gboolean paused;    /* its next request waits until the service has taken what is to be told of others */
     gboolean body_held; /* its last piece waits for a grant */
     gint64 deadline;
     gsize lingered;

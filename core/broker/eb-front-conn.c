@@ -522,7 +522,8 @@ conn_read_head(EbFrontConn *self)
 {
     EbRefusal refusal;
 
-    while (self->state == EB_FRONT_HEAD && !self->dead) {
+    self->paused = eb_broker_is_behind(self->broker);
+    while (self->state == EB_FRONT_HEAD && !self->dead && !self->paused) {
         EbHttpResult result = EB_HTTP_MORE;
         gsize consumed = 0;
 
@@ -658,6 +659,8 @@ conn_tick(gpointer owner, gint64 now)
         eb_front_conn_refuse_held(self, &refusal);
     } else if (self->state == EB_FRONT_EXCHANGE) {
         eb_exchange_tick(self->exchange, now);
+    } else if (self->paused) {
+        conn_run(self);
     } else if (now >= self->deadline) {
         if (self->state == EB_FRONT_HEAD && self->in != NULL) {
             eb_refusal_set(&refusal, EB_REFUSAL_HEAD_TIMEOUT, NULL, NULL);
