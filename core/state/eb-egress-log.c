@@ -6,13 +6,25 @@
 
 #define FLUSH_MS 250
 #define PRUNE_EVERY (G_GINT64_CONSTANT(3600) * G_USEC_PER_SEC)
-/* Sessions with rows missing that no row could say yet. */
+/* Sessions with rows missing that no row could say yet, and sessions whose rows are counted. */
 #define MAX_LOST 1024
+#define MAX_SHARES 1024
+/* Batches that the store has at a time. */
+#define MAX_BATCHES 2
+
+/* What one session has of the log. */
+typedef struct {
+    guint pending;
+    guint refused;      /* rows of the burst that are used up */
+    gint64 refilled_us; /* monotonic */
+} Share;
 
 struct _EbEgressLog {
     GObject parent_instance;
     EbStore *store;
     GPtrArray *pending; /* (element-type EbEgressRow), at most EB_EGRESS_LOG_MAX_PENDING */
+    guint n_batches;    /* that are being written */
+    GHashTable *shares; /* (utf8 session -> Share), at most MAX_SHARES */
     GHashTable *lost;   /* (utf8 session -> count), at most MAX_LOST */
     GSource *timer;
     gint64 pruned_at; /* monotonic, 0 = not yet */
@@ -71,6 +83,7 @@ on_written(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GError) error = NULL;
 
     eb_store_run_finish(EB_STORE(source), result, &error);
+    written->log->n_batches--;
     if (error != NULL) {
         eb_warning("%u rows of the egress audit could not be written: %s", written->sessions->len, error->message);
         for (guint i = 0; i < written->sessions->len; i++)
@@ -79,6 +92,78 @@ on_written(GObject *source, GAsyncResult *result, gpointer user_data)
     g_ptr_array_unref(written->sessions);
     g_object_unref(written->log);
     g_free(written);
+}
+
+/* --- shares --- */
+
+static void
+refill(Share *share, gint64 now_us)
+{
+    const gint64 step = EB_EGRESS_LOG_REFUSED_MS * 1000;
+    gint64 steps = (now_us - share->refilled_us) / step;
+
+    share->refused -= (guint)MIN(steps, (gint64)share->refused);
+    share->refilled_us += steps * step;
+}
+
+/* One that says no more than a new one would is not kept. */
+static gboolean
+is_idle(gpointer session, gpointer value, gpointer now_us)
+{
+    Share *share = value;
+
+    refill(share, *(gint64 *)now_us);
+    return share->pending == 0 && share->refused == 0;
+}
+
+static Share *
+share_of(EbEgressLog *self, const char *session)
+{
+    gint64 now_us = g_get_monotonic_time();
+    Share *share = g_hash_table_lookup(self->shares, session);
+
+    if (share == NULL) {
+        if (g_hash_table_size(self->shares) >= MAX_SHARES)
+            g_hash_table_foreach_remove(self->shares, is_idle, &now_us);
+        if (g_hash_table_size(self->shares) >= MAX_SHARES)
+            return NULL;
+        share = g_new0(Share, 1);
+        share->refilled_us = now_us;
+        g_hash_table_insert(self->shares, g_strdup(session), share);
+    }
+    refill(share, now_us);
+    return share;
+}
+
+static void
+forget_pending(EbEgressLog *self)
+{
+    GHashTableIter iter;
+    gpointer share;
+
+    g_hash_table_iter_init(&iter, self->shares);
+    while (g_hash_table_iter_next(&iter, NULL, &share))
+        ((Share *)share)->pending = 0;
+}
+
+/* FALSE: it is counted alone. */
+static gboolean
+take_share(EbEgressLog *self, const EbEgressRow *row)
+{
+    Share *share = share_of(self, row->session);
+    gboolean refused = row->address == NULL && row->bytes_down == 0 && !g_str_equal(row->kind, "broker") &&
+                       !g_str_equal(row->kind, "canary");
+
+    if (share == NULL || (refused && share->refused >= EB_EGRESS_LOG_REFUSED_BURST))
+        return FALSE;
+    if (share->pending >= EB_EGRESS_LOG_MAX_OF_SESSION || self->pending->len >= EB_EGRESS_LOG_MAX_PENDING) {
+        if (self->n_batches >= MAX_BATCHES)
+            return FALSE;
+        eb_egress_log_flush(self);
+    }
+    share->pending++;
+    share->refused += refused;
+    return TRUE;
 }
 
 void
@@ -97,6 +182,8 @@ eb_egress_log_flush(EbEgressLog *self)
     if (batch->prune)
         self->pruned_at = now;
     self->pending = g_ptr_array_new_with_free_func(row_free);
+    forget_pending(self);
+    self->n_batches++;
     written->log = g_object_ref(self);
     written->sessions = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < batch->rows->len; i++)
@@ -116,7 +203,7 @@ eb_egress_log_add(EbEgressLog *self, EbEgressRow *row)
 {
     g_return_if_fail(EB_IS_EGRESS_LOG(self) && row != NULL);
 
-    if (self->pending->len >= EB_EGRESS_LOG_MAX_PENDING) {
+    if (!take_share(self, row)) {
         note_lost(self, row->session, row->lost + 1);
         eb_egress_row_free(row);
         return;
@@ -186,6 +273,7 @@ eb_egress_log_finalize(GObject *object)
 
     g_ptr_array_unref(self->pending);
     g_hash_table_unref(self->lost);
+    g_hash_table_unref(self->shares);
     G_OBJECT_CLASS(eb_egress_log_parent_class)->finalize(object);
 }
 
@@ -201,6 +289,7 @@ eb_egress_log_init(EbEgressLog *self)
 {
     self->pending = g_ptr_array_new_with_free_func(row_free);
     self->lost = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    self->shares = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
 EbEgressLog *

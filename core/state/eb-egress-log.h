@@ -6,7 +6,16 @@
 G_BEGIN_DECLS
 
 /** EB_EGRESS_LOG_MAX_PENDING: rows not yet written; further ones are counted, and the next row of the session says so. */
-#define EB_EGRESS_LOG_MAX_PENDING 4096
+#define EB_EGRESS_LOG_MAX_PENDING 16384
+/** EB_EGRESS_LOG_MAX_OF_SESSION: of them of one session, so that one guest leaves others' rows their room. */
+#define EB_EGRESS_LOG_MAX_OF_SESSION 2048
+/**
+ * EB_EGRESS_LOG_REFUSED_BURST: rows of a session about requests for which nothing was connected to; EB_EGRESS_LOG_REFUSED_MS
+ * later there may be one more. Further ones are counted: asking for what is refused costs a guest nothing, and would push
+ * what it did reach out of the rows that are kept (EB_EGRESS_MAX_ROWS).
+ */
+#define EB_EGRESS_LOG_REFUSED_BURST 4096
+#define EB_EGRESS_LOG_REFUSED_MS 1000
 
 /** EbEgressLog: takes audit rows of all sessions and writes them in batches, in the store's thread. */
 #define EB_TYPE_EGRESS_LOG (eb_egress_log_get_type())

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SESSION "aaaaaaaaaaaa"
+#define MOST (3 * EB_EGRESS_LOG_MAX_OF_SESSION)
 #define OTHER "bbbbbbbbbbbb"
 
 static JsonObject *
@@ -241,6 +242,46 @@ read_all(EbStore *store, const char *session)
     return rows;
 }
 
+/* What costs a guest nothing does not push out of the rows that are kept what it did reach. */
+static void
+test_refused(void)
+{
+    enum { FLOOD = 2 * EB_EGRESS_MAX_ROWS };
+    g_autofree char *dir = eb_test_temp_dir("egress-log");
+    g_autofree char *path = g_build_filename(dir, "state.db", NULL);
+    g_auto(EbTestResult) done = {0};
+    g_autoptr(GError) error = NULL;
+    guint64 lost = 0;
+    eb_store_open_async(path, NULL, eb_test_result_ready, &done);
+    EbStore *store = eb_store_open_finish(eb_test_result_wait(&done), &error);
+    g_assert_no_error(error);
+    EbEgressLog *log = eb_egress_log_new(store);
+    eb_egress_log_add(log, new_row(SESSION, 443));
+    for (guint i = 0; i < FLOOD; i++) {
+        g_autoptr(JsonObject) refused = json_object_new();
+        json_object_set_string_member(refused, "kind", "connect");
+        json_object_set_string_member(refused, "host", "evil.org");
+        json_object_set_string_member(refused, "decision", "host-not-allowed");
+        eb_egress_log_add(log, eb_egress_row_new(SESSION, refused));
+        if (i % 1000 == 0)
+            eb_test_drain();
+    }
+    eb_egress_log_add(log, new_row(SESSION, 80));
+    eb_egress_log_end_session(log, SESSION);
+    g_autoptr(GPtrArray) rows = read_all(store, SESSION);
+    g_assert_cmpint(eb_json_get_int(eb_json_node_object(rows->pdata[0]), "port", 0), ==, 443);
+    g_assert_cmpint(eb_json_get_int(eb_json_node_object(rows->pdata[rows->len - 2]), "port", 0), ==, 80);
+    g_assert_cmpuint(rows->len, <, EB_EGRESS_LOG_REFUSED_BURST + 100);
+    for (guint i = 0; i + 1 < rows->len; i++)
+        lost += (guint64)eb_json_get_int(eb_json_node_object(rows->pdata[i]), "lost", 0);
+    g_assert_cmpuint(lost + rows->len - 1, ==, FLOOD + 2);
+    eb_store_close(store);
+    g_object_unref(store);
+    eb_test_drain();
+    g_object_unref(log);
+    eb_test_drain();
+}
+
 /* Rows come in one batch; those that were too many, and a broker that died, are remembered. */
 static void
 test_log(void)
@@ -253,19 +294,25 @@ test_log(void)
     EbStore *store = eb_store_open_finish(eb_test_result_wait(&done), &error);
     g_assert_no_error(error);
     EbEgressLog *log = eb_egress_log_new(store);
-    for (guint i = 0; i < EB_EGRESS_LOG_MAX_PENDING + 3; i++)
+    /* Two batches are handed on while the loop does not run, and a third waits. */
+    for (guint i = 0; i < MOST + 3; i++)
         eb_egress_log_add(log, new_row(SESSION, 443));
+    eb_egress_log_add(log, new_row(OTHER, 443));
     eb_egress_log_flush(log);
     eb_egress_log_note_death(log, SESSION);
     eb_egress_log_end_session(log, SESSION);
     g_autoptr(GPtrArray) rows = read_all(store, SESSION);
-    g_assert_cmpuint(rows->len, ==, EB_EGRESS_LOG_MAX_PENDING + 2);
-    JsonObject *last = eb_json_node_object(rows->pdata[EB_EGRESS_LOG_MAX_PENDING]);
+    g_assert_cmpuint(rows->len, ==, MOST + 2);
+    JsonObject *last = eb_json_node_object(rows->pdata[MOST]);
     g_assert_cmpstr(eb_json_get_string(last, "decision"), ==, "broker-died");
     g_assert_cmpint(eb_json_get_int(last, "lost", 0), ==, 4);
-    JsonObject *chain = eb_json_node_object(rows->pdata[EB_EGRESS_LOG_MAX_PENDING + 1]);
+    JsonObject *chain = eb_json_node_object(rows->pdata[MOST + 1]);
     g_assert_cmpstr(eb_json_get_string(chain, "event"), ==, "chain");
     g_assert_cmpint(eb_json_get_int(chain, "broken_at", 0), ==, 0);
+    /* A guest that floods costs another session no row. */
+    g_autoptr(GPtrArray) others = read_all(store, OTHER);
+    g_assert_cmpuint(others->len, ==, 2);
+    g_assert_cmpint(eb_json_get_int(eb_json_node_object(others->pdata[0]), "lost", 0), ==, 0);
     eb_store_close(store);
     g_object_unref(store);
     eb_test_drain();
@@ -284,5 +331,6 @@ main(int argc, char **argv)
     g_test_add_func("/egress/most", test_most);
     g_test_add_func("/egress/clean", test_clean);
     g_test_add_func("/egress/log", test_log);
+    g_test_add_func("/egress/refused", test_refused);
     return g_test_run();
 }
