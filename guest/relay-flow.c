@@ -19,6 +19,22 @@ static struct {
     bool lent;
 } pipes[FLOW_PIPES];
 
+/* Asked for no more for a while after one was refused. */
+static unsigned n_refused;
+
+/* Once the pipes of an account hold too many pages the kernel makes tiny ones: less than copying. */
+static bool
+pipe_make(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    if (fcntl(ends[1], F_SETPIPE_SZ, FLOW_PIPE) >= 0 || fcntl(ends[1], F_GETPIPE_SZ) >= FLOW_PIPE_LEAST)
+        return true;
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+}
+
 static bool
 pipe_take(struct flow_end *end)
 {
@@ -26,10 +42,14 @@ pipe_take(struct flow_end *end)
         if (pipes[i].lent)
             continue;
         if (!pipes[i].made) {
-            if (pipe2(pipes[i].ends, O_CLOEXEC | O_NONBLOCK) < 0)
+            if (n_refused > 0) {
+                n_refused--;
                 return false;
-            /* Refused when the account's pipes hold too many pages already; the default size works too. */
-            fcntl(pipes[i].ends[1], F_SETPIPE_SZ, FLOW_PIPE);
+            }
+            if (!pipe_make(pipes[i].ends)) {
+                n_refused = FLOW_REFUSED_FOR;
+                return false;
+            }
         }
         pipes[i].made = pipes[i].lent = true;
         end->pipe = (int8_t)(i + 1);

@@ -14,10 +14,13 @@
 /* Bytes moved for one connection before others have their turn. */
 #define FLOW_TURN (1024u * 1024)
 
-/* Pipes that bulk passes through unread, what counts as bulk, and bytes of one; without one they are copied. */
+/* Pipes that bulk passes through unread, what counts as bulk, bytes of one and the least that is worth it, and how many
+ * times none is asked for after one was refused; without one bytes are copied. */
 #define FLOW_PIPES 16
 #define FLOW_BULK (16 * 1024)
 #define FLOW_PIPE (256 * 1024)
+#define FLOW_PIPE_LEAST (64 * 1024)
+#define FLOW_REFUSED_FOR 1000
 
 /** flow_end: one of the two sockets of a connection. */
 struct flow_end {
