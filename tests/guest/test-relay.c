@@ -5,10 +5,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -36,6 +38,39 @@ listen_unix(const char *path)
     return fd;
 }
 
+/* A broker, and a relay whose account has all the pages in pipes that it may have. */
+static const char NO_PIPES[] = "no pipes";
+
+/* In the relay's process: afterwards the kernel gives it tiny pipes alone. */
+static void
+use_up_pipes(void)
+{
+    /* With either of them there is no bound; an exec as root takes what is left in this set. */
+    prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0);
+    prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0);
+    for (int i = 0, ends[2]; i < 200 && pipe(ends) == 0; i++)
+        if (fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) < 0)
+            break;
+}
+
+/* Descriptors of the relay that are pipes. */
+static guint
+count_pipes(Fixture *fixture)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd", (int)fixture->relay);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+    guint n = 0;
+
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *link = g_build_filename(path, name, NULL);
+        g_autofree char *target = g_file_read_link(link, NULL);
+        n += target != NULL && g_str_has_prefix(target, "pipe:");
+    }
+    return n;
+}
+
 static void
 set_up(Fixture *fixture, gconstpointer with_broker)
 {
@@ -53,6 +88,10 @@ set_up(Fixture *fixture, gconstpointer with_broker)
     fixture->relay = fork();
     if (fixture->relay == 0) {
         g_autofree char *number = g_strdup_printf("%d", fd);
+        /* A test that fails takes it along. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (with_broker == NO_PIPES)
+            use_up_pipes();
         execl(EB_TEST_RELAY, "relay", "--listen-fd", number, "--connect", fixture->path, NULL);
         _exit(1);
     }
@@ -163,6 +202,37 @@ test_bulk(Fixture *fixture, gconstpointer data)
     close(ends[1]);
 }
 
+static void
+test_bulk_without_pipes(Fixture *fixture, gconstpointer data)
+{
+    g_autofree char *soft = NULL;
+    guint before;
+
+    g_assert_true(g_file_get_contents("/proc/sys/fs/pipe-user-pages-soft", &soft, NULL, NULL));
+    if (g_ascii_strtoull(soft, NULL, 10) == 0 || g_ascii_strtoull(soft, NULL, 10) > 200 * 256) {
+        g_test_skip("this host bounds no pipes, or at more than the test uses up");
+        return;
+    }
+    /* Something passed: it has been executed. */
+    test_half_close(fixture, data);
+    before = count_pipes(fixture);
+    test_bulk(fixture, data);
+    g_assert_cmpuint(count_pipes(fixture), ==, before);
+}
+
+static void
+test_bulk_with_pipes(Fixture *fixture, gconstpointer data)
+{
+    guint before;
+
+    test_half_close(fixture, data);
+    before = count_pipes(fixture);
+    test_bulk(fixture, data);
+    /* Others of the same account may have used up what it may have. */
+    if (geteuid() == 0)
+        g_assert_cmpuint(count_pipes(fixture), >, before);
+}
+
 /* A broker that answers early and closes without reading all: the answer arrives. */
 static void
 test_early_answer(Fixture *fixture, gconstpointer data)
@@ -256,7 +326,8 @@ main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
 #define ADD(name, broker, function) g_test_add("/relay/" name, Fixture, broker, set_up, function, tear_down)
     ADD("half-close", "yes", test_half_close);
-    ADD("bulk", "yes", test_bulk);
+    ADD("bulk", "yes", test_bulk_with_pipes);
+    ADD("bulk-without-pipes", NO_PIPES, test_bulk_without_pipes);
     ADD("early-answer", "yes", test_early_answer);
     ADD("client-reset", "yes", test_client_reset);
     ADD("many", "yes", test_many);
