@@ -72,19 +72,34 @@ eb_broker_msg_bytes(const EbBrokerMsg *msg, EbBrokerTag tag, gsize *length)
     return NULL;
 }
 
+/* What a terminal or a chat would act on, or show in another order than it is in. */
+static gboolean
+is_shown(gunichar c)
+{
+    switch (g_unichar_type(c)) {
+    case G_UNICODE_CONTROL:
+    case G_UNICODE_FORMAT:
+    case G_UNICODE_LINE_SEPARATOR:
+    case G_UNICODE_PARAGRAPH_SEPARATOR:
+        return FALSE;
+    default:
+        return TRUE;
+    }
+}
+
 char *
 eb_broker_msg_string(const EbBrokerMsg *msg, EbBrokerTag tag)
 {
     gsize length;
-    const guint8 *bytes = eb_broker_msg_bytes(msg, tag, &length);
+    const char *bytes = (const char *)eb_broker_msg_bytes(msg, tag, &length);
 
-    if (bytes == NULL || length > EB_BROKER_TEXT_MAX || !g_utf8_validate((const char *)bytes, (gssize)length, NULL))
+    if (bytes == NULL || length > EB_BROKER_TEXT_MAX || !g_utf8_validate(bytes, (gssize)length, NULL))
         return NULL;
-    for (gsize i = 0; i < length; i++) {
-        if (bytes[i] < ' ' || bytes[i] == 0x7f)
+    for (const char *at = bytes; at < bytes + length; at = g_utf8_next_char(at)) {
+        if (!is_shown(g_utf8_get_char(at)))
             return NULL;
     }
-    return g_strndup((const char *)bytes, length);
+    return g_strndup(bytes, length);
 }
 
 guint64

@@ -109,7 +109,8 @@ typedef struct {
 } EbBrokerMsg;
 
 gboolean eb_broker_msg_decode(const guint8 *bytes, gsize length, EbBrokerMsg *msg, GError **error);
-/** eb_broker_msg_string: (transfer full) (nullable): NULL when absent, not UTF-8, with control bytes or too long. */
+/** eb_broker_msg_string: (transfer full) (nullable): NULL when absent, not UTF-8, too long, or with control or direction
+ *  characters. */
 char *eb_broker_msg_string(const EbBrokerMsg *msg, EbBrokerTag tag);
 guint64 eb_broker_msg_number(const EbBrokerMsg *msg, EbBrokerTag tag, guint64 fallback);
 /** eb_broker_msg_bytes: (transfer none) (nullable) */

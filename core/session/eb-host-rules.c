@@ -143,10 +143,20 @@ notice_of_host(const EbSessionConfig *config, const char *host, guint port)
     return self;
 }
 
+/* What a guest calls a provider or a host is shown to people, in a chat that reads marks in text. */
+static gboolean
+is_plain(const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++)
+        if (!g_ascii_isalnum(*c) && strchr("-._:[]", *c) == NULL)
+            return FALSE;
+    return *name != '\0' && strlen(name) <= MAX_SHOWN_BYTES;
+}
+
 EbHostNotice *
 eb_host_notice_new(const EbSessionConfig *config, const char *host, guint port, const char *code)
 {
-    g_autofree char *shown = eb_log_escape(host, -1, MAX_SHOWN_BYTES);
+    const char *shown = is_plain(host) ? host : "with a name that is none";
     char *text;
 
     if (is_code(code, EB_REFUSAL_PROVIDER_UNKNOWN))

@@ -90,6 +90,27 @@ wait_told(EbSessionFixture *f, const char *host)
     g_assert_true(reaches(f, host));
 }
 
+/* A guest, or a broker that its guest took over, writes what a chat would read as more than a name. */
+static void
+test_marks(void)
+{
+    g_autoptr(EbSessionFixture) f = talking(NULL, "[egress]\nports = [443, 80]\n", &policy);
+    guint notices = eb_fake_chat_count(f->chat, EB_CHAT_POST_NOTICE);
+    refuse(f, "[new](https://evil.test) @everyone", 0, "provider-unknown");
+    refuse(f, "<@123>`", 443, "provider-host");
+    refuse(f, "**evil**.test", 443, "host-not-allowed");
+    refuse(f, "openai-2", 0, "provider-unknown");
+    for (guint i = 0; eb_fake_chat_count(f->chat, EB_CHAT_POST_NOTICE) < notices + 3 && i < 5000; i++)
+        g_main_context_iteration(NULL, TRUE);
+    g_autofree char *said = eb_fake_chat_said(f->chat, EB_CHAT_POST_NOTICE);
+    g_assert_cmpuint(f->chat->asked, ==, 0);
+    g_assert_null(strstr(said, "evil"));
+    g_assert_null(strstr(said, "<@"));
+    g_assert_null(strstr(said, "everyone"));
+    g_assert_nonnull(strstr(said, "the model provider with a name that is none"));
+    g_assert_nonnull(strstr(said, "openai-2"));
+}
+
 static void
 test_one_line_a_host(void)
 {
@@ -290,6 +311,7 @@ int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
+    g_test_add_func("/hosts/marks", test_marks);
     g_test_add_func("/hosts/one-line-a-host", test_one_line_a_host);
     g_test_add_func("/hosts/who-may", test_who_may);
     g_test_add_func("/hosts/owners-may", test_owners_may);

@@ -35,6 +35,40 @@ test_round_trip(void)
     g_assert_cmpmem(eb_broker_msg_bytes(&msg, EB_BROKER_TAG_SECRET, &n), n, "a\0b", 3);
 }
 
+/* What a broker says is shown on terminals and in chats. */
+static void
+test_unshown(void)
+{
+    static const char *const texts[] = {
+        "a\x1b[2Jb", /* escape */
+        "a\xc2\x9b"
+        "2Jb", /* the same in one character */
+        "a\xe2\x80\xae"
+        "b", /* right to left */
+        "a\xe2\x80\x8b"
+        "b", /* no width */
+        "a\xe2\x80\xa8"
+        "b", /* line separator */
+        "a\nb",
+        "a\x7f"
+        "b",
+        "a\xff"
+        "b",
+    };
+    EbBrokerWriter writer;
+    EbBrokerMsg msg;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        eb_broker_writer_begin(&writer, buffer, sizeof buffer, EB_BROKER_MSG_DENIED);
+        eb_broker_writer_string(&writer, EB_BROKER_TAG_HOST, texts[i]);
+        eb_broker_writer_string(&writer, EB_BROKER_TAG_TEXT, "k\xc3\xb6ln");
+        g_assert_true(eb_broker_msg_decode(buffer, eb_broker_writer_end(&writer), &msg, NULL));
+        g_assert_null(eb_broker_msg_string(&msg, EB_BROKER_TAG_HOST));
+        g_autofree char *good = eb_broker_msg_string(&msg, EB_BROKER_TAG_TEXT);
+        g_assert_cmpstr(good, ==, "k\xc3\xb6ln");
+    }
+}
+
 static void
 test_malformed(void)
 {
@@ -197,6 +231,7 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/broker/proto/round-trip", test_round_trip);
+    g_test_add_func("/broker/proto/unshown", test_unshown);
     g_test_add_func("/broker/proto/malformed", test_malformed);
     g_test_add_func("/broker/proto/bounds", test_bounds);
     g_test_add_func("/broker/proto/stage", test_stage);
