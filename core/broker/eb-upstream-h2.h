@@ -8,8 +8,9 @@ G_BEGIN_DECLS
 
 /** EB_H2_MAX_STREAMS: requests at once on one connection; the upstream may allow fewer. */
 #define EB_H2_MAX_STREAMS 100
-/** EB_H2_STREAM_WINDOW: bytes of an answer that may be on their way to a guest that does not read. */
-#define EB_H2_STREAM_WINDOW 65535
+/** EB_H2_STREAM_WINDOW: bytes of an answer that may be on their way to a guest that does not read: 5 MiB a second from a
+ *  provider 50 ms away, and 128 MiB at most with all of EB_BROKER_MAX_EXCHANGES. */
+#define EB_H2_STREAM_WINDOW (256 * 1024)
 
 /** EbH2: one HTTP/2 connection to an upstream, shared by requests. */
 typedef struct _EbH2 EbH2;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A tunnel between two socket pairs: each side ends on its own, and both bounds of its life, at times the test says. */
+/*
+ * A tunnel between two socket pairs: each side ends on its own, both bounds of its life, at times the test says, and bulk
+ * with pipes and without.
+ */
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/broker/eb-tunnel.h"
@@ -158,6 +164,105 @@ test_total(Fixture *self, gconstpointer unused)
 
 #define ADD(path, data, func) g_test_add("/broker/tunnel/" path, Fixture, data, set_up, func, tear_down)
 
+/* --- bulk, with pipes and without --- */
+
+#define BULK (8u << 20)
+
+/* Sends and takes in turn, a little less than is sent, so that the tunnel meets a full receiver again and again. */
+static void
+pass_bulk(Fixture *self)
+{
+    static guint8 block[128 * 1024];
+    gsize sent = 0, got = 0;
+    guint rounds = 0;
+
+    while (got < BULK) {
+        gssize n;
+
+        for (gsize i = 0; i < sizeof block; i++)
+            block[i] = (guint8)((sent + i) % 251);
+        n = sent < BULK ? send(self->host, block, MIN(sizeof block, BULK - sent), MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+        sent += (gsize)MAX(n, 0);
+        handle_pending();
+        n = recv(self->guest, block, 100 * 1024, MSG_DONTWAIT);
+        for (gssize i = 0; i < n; i++)
+            g_assert_cmpuint(block[i], ==, (guint8)((got + (gsize)i) % 251));
+        g_assert_true(n > 0 || rounds++ < 1000);
+        got += (gsize)MAX(n, 0);
+        handle_pending();
+    }
+    g_assert_cmpuint(sent, ==, BULK);
+    g_assert_cmpint(recv(self->guest, block, 1, MSG_DONTWAIT), <, 0);
+}
+
+/* Descriptors that are pipes. */
+static guint
+count_pipes(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("/proc/self/fd", 0, NULL);
+    const char *name;
+    guint n = 0;
+
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *link = g_build_filename("/proc/self/fd", name, NULL);
+        g_autofree char *target = g_file_read_link(link, NULL);
+
+        n += target != NULL && g_str_has_prefix(target, "pipe:");
+    }
+    return n;
+}
+
+static void
+test_bulk(Fixture *self, gconstpointer unused)
+{
+    guint before = count_pipes();
+
+    pass_bulk(self);
+    /* Others of the same account may have used up what it may have. */
+    if (geteuid() == 0)
+        g_assert_cmpuint(count_pipes(), >, before);
+}
+
+/* Takes root's right to any number of pipes, or gives it back. */
+static void
+set_unbounded(gboolean unbounded)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    const guint32 rights = CAP_TO_MASK(CAP_SYS_RESOURCE) | CAP_TO_MASK(CAP_SYS_ADMIN);
+
+    g_assert_cmpint(syscall(SYS_capget, &header, data), ==, 0);
+    data[0].effective = unbounded ? data[0].permitted : data[0].effective & ~rights;
+    g_assert_cmpint(syscall(SYS_capset, &header, data), ==, 0);
+}
+
+/* The account has all the pages in pipes that it may have: what the kernel gives then is not worth using. */
+static void
+test_bulk_without_pipes(Fixture *self, gconstpointer unused)
+{
+    int ends[400];
+    gsize n = 0;
+    guint before;
+
+    set_unbounded(FALSE);
+    while (n < G_N_ELEMENTS(ends) && pipe2(ends + n, O_CLOEXEC) == 0) {
+        n += 2;
+        if (fcntl(ends[n - 1], F_SETPIPE_SZ, 1 << 20) < 0)
+            break;
+    }
+    if (n == G_N_ELEMENTS(ends)) {
+        g_test_skip("this host bounds no pipes, or at more than the test uses up");
+    } else {
+        before = count_pipes();
+        pass_bulk(self);
+        g_assert_cmpuint(count_pipes(), ==, before);
+    }
+    while (n > 0)
+        close(ends[--n]);
+    if (geteuid() == 0)
+        set_unbounded(TRUE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -168,5 +273,7 @@ main(int argc, char **argv)
     ADD("guest-is-busy", NULL, test_busy);
     ADD("host-is-busy", "host", test_busy);
     ADD("total", NULL, test_total);
+    ADD("bulk", NULL, test_bulk);
+    ADD("bulk-without-pipes", NULL, test_bulk_without_pipes);
     return g_test_run();
 }
