@@ -24,6 +24,12 @@ eb_front_conn_meter(EbFrontConn *self, EbRoute *route)
 {
     EbRefusal refusal;
 
+    /* What they hold of their bodies while they wait is bounded as what exchanges hold is. */
+    if (g_hash_table_size(self->broker->meters) >= EB_BROKER_MAX_EXCHANGES) {
+        eb_refusal_set(&refusal, EB_REFUSAL_BUSY, NULL, NULL);
+        eb_front_conn_refuse_now(self, &refusal);
+        return FALSE;
+    }
     /* Its limits are in its body: what is here, or comes with the next bytes, is looked at. */
     if (self->readable && !self->body_done && (self->in == NULL || self->in->len < EB_METER_PEEK))
         eb_front_conn_receive(self, EB_METER_PEEK);

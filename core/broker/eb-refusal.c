@@ -63,6 +63,10 @@ static const Wording WORDINGS[EB_REFUSAL_N] = {
     [EB_REFUSAL_UNCOUNTED] = {"budget-uncounted", 403,
                               "what this request uses cannot be counted, and this session has a budget",
                               "use the provider's usual requests; an operator can take the caps out of [budget]"},
+    [EB_REFUSAL_PROVIDER_LIST] =
+        {"provider-list-refused", 403,
+         "a list of what the provider keeps would show what other sessions with its key have there",
+         "ask for one thing by the name that the provider gave it"},
 };
 
 void

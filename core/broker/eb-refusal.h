@@ -36,6 +36,7 @@ typedef enum {
     EB_REFUSAL_BUDGET,
     EB_REFUSAL_BUDGET_TIMEOUT,
     EB_REFUSAL_UNCOUNTED,
+    EB_REFUSAL_PROVIDER_LIST, /* a list of what the provider keeps for everybody who uses the key */
     EB_REFUSAL_N,
 } EbRefusalCode;
 

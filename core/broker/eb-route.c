@@ -127,15 +127,58 @@ is_version(const char *segment, gsize length)
     return length >= 2 && segment[0] == 'v' && g_ascii_isdigit(segment[1]);
 }
 
+/* "%66" is "f" to every server (RFC 3986, 6.2.2.2): so it goes up, and what is judged by its words is judged by these. */
+static char *
+decode_plain(const char *path, gsize length)
+{
+    GString *plain = g_string_sized_new(length);
+
+    for (gsize at = 0; at < length;) {
+        char c;
+        gsize step = decode_one(path + at, &c);
+
+        if (step == 3 && (g_ascii_isalnum(c) || strchr("-._~", c) != NULL))
+            g_string_append_c(plain, c);
+        else
+            g_string_append_len(plain, path + at, (gssize)step);
+        at += step;
+    }
+    g_string_append(plain, path + length);
+    return g_string_free(plain, FALSE);
+}
+
+/* Lists of what the provider keeps for all who use its key: other sessions, and whoever else. */
+static gboolean
+is_list(const EbHttpRequest *request, const char *path)
+{
+    static const char *const lists[] = {"files",      "batches",       "completions", "responses", "cachedContents",
+                                        "containers", "vector_stores", "assistants",  "uploads",   "conversations",
+                                        "evals",      "jobs",          "tunedModels", "corpora",   "skills"};
+    gsize length = strcspn(path, "?;"), last;
+
+    if (request->method != EB_HTTP_GET && request->method != EB_HTTP_HEAD)
+        return FALSE;
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    for (last = length; last > 0 && path[last - 1] != '/';)
+        last--;
+    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
+        if (strlen(lists[i]) == length - last && g_ascii_strncasecmp(path + last, lists[i], length - last) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 char *
 eb_route_join(const char *base_path, const char *rest)
 {
     const char *query = strchr(rest, '?'), *last = strrchr(base_path, '/');
     gsize length = query != NULL ? (gsize)(query - rest) : strlen(rest);
+    g_autofree char *plain = NULL;
     gsize version;
 
     if (!path_is_plain(rest, length))
         return NULL;
+    rest = plain = decode_plain(rest, length);
     version = last != NULL ? strlen(last + 1) : 0;
     if (version > 0 && is_version(last + 1, version) && strncmp(rest + 1, last + 1, version) == 0 &&
         (rest[1 + version] == '/' || rest[1 + version] == '\0' || rest[1 + version] == '?'))
@@ -295,6 +338,10 @@ route_provider(EbBrokerConfig *config, const EbHttpRequest *request, EbRoute *ro
         known = header_holds_nonce(&request->headers[i], provider) || known;
     if (!known) {
         eb_refusal_set(&route->refusal, EB_REFUSAL_NONCE, provider->name, NULL);
+        return;
+    }
+    if (is_list(request, route->path)) {
+        eb_refusal_set(&route->refusal, EB_REFUSAL_PROVIDER_LIST, provider->name, NULL);
         return;
     }
     route->kind = EB_ROUTE_PROVIDER;

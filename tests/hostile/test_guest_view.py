@@ -67,7 +67,7 @@ class GuestView(unittest.TestCase):
                 # The values go in as patterns over the command's own arguments, which are excluded from the search. Two
                 # controls, one in a file and one in an environment, show that the search finds what is there.
                 patterns = f"-e {self.world.model.key[7:]} -e {self.world.chat_token[10:]} -e control-4711"
-                script = ("echo control-4711 > /var/control; EB_CONTROL=control-4711 sleep 20 & sleep 0.3; control=$!;"
+                script = ("echo control-4711 > /var/control; EB_CONTROL=control-4711 sleep 300 & sleep 0.3; control=$!;"
                           f" grep -rlaF {patterns} / --exclude-dir=sys --exclude-dir=proc 2>/dev/null;"
                           " for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || [ -z \"$(grep -laF "
                           f"{patterns} $p/environ 2>/dev/null)\" ] || "

@@ -361,7 +361,7 @@ test_kept_answers(void)
     g_autoptr(Service) service = service_new(500000, TRUE);
     g_autofree char *answer = eb_test_broker_ask(
         service->broker,
-        "GET /provider/openai/v1/chat/completions?limit=9 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TEST_NONCE
+        "GET /provider/openai/v1/chat/completions/one HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TEST_NONCE
         "\r\nConnection: close\r\n\r\n");
 
     eb_test_assert_refused(answer, 403, "budget-uncounted");

@@ -90,6 +90,13 @@ static const Row ROWS[] = {
     {"POST /provider/a/x?$alt=json;enum-encoding=int", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0,
      "/x?$alt=json;enum-encoding=int"},
     {"POST /provider/a/x?$httpMethod=GET&$=1&$k", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x?$=1&$k"},
+    {"GET /provider/a/v1/files", WITH_X, FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_LIST, NULL},
+    {"HEAD /provider/a/v1/Files/?limit=9", WITH_X, FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_LIST, NULL},
+    {"GET /provider/a/v1/messages/b%61tches;x", WITH_X, FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_LIST, NULL},
+    {"GET /provider/a/v1/chat/completions?after=x", WITH_X, FALSE, EB_ROUTE_REFUSE, EB_REFUSAL_PROVIDER_LIST, NULL},
+    {"GET /provider/a/v1/files/file-7", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/v1/files/file-7"},
+    {"POST /provider/a/v1/files", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/v1/files"},
+    {"GET /provider/a/v1/models", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/v1/models"},
     {"POST /provider/a/x?key=wrong", WITH_X, FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
     {"POST /provider/a/x", "x-api-key: other\r\n" WITH_BEARER, FALSE, EB_ROUTE_PROVIDER, 0, "/x"},
     {"POST /provider/ab/v1/chat/completions", WITH_BEARER, FALSE, EB_ROUTE_PROVIDER, 0, "/v1/chat/completions"},
@@ -243,6 +250,7 @@ test_join(void)
         {"", "/a?x=/../", "/a?x=/../"},
         {"", "/...", "/..."},
         {"", "/a..b", "/a..b"},
+        {"", "/v1/f%69les%2Fx%2f%20%7E?a=%69", "/v1/files%2Fx%2f%20~?a=%69"},
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(PAIRS); i++) {
