@@ -376,9 +376,14 @@ on_egress(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GTask) task = G_TASK(user_data);
     GError *error = NULL;
     GPtrArray *rows = eb_egress_store_read_finish(EB_STORE(source), result, &error);
+    const GError *unknown = g_task_get_task_data(task);
     if (rows == NULL)
         g_task_return_error(task, error);
-    else
+    else if (unknown != NULL && rows->len <= 1) {
+        /* The verdict on a chain without a row: of an id that nobody ever had it would be called whole. */
+        g_ptr_array_unref(rows);
+        g_task_return_error(task, g_error_copy(unknown));
+    } else
         g_task_return_pointer(task, rows, (GDestroyNotify)g_ptr_array_unref);
 }
 
@@ -414,8 +419,15 @@ eb_session_manager_egress_async(EbSessionManager *self, const char *id, GCancell
 {
     GTask *task = g_task_new(self, cancellable, callback, user_data);
     g_task_set_source_tag(task, eb_session_manager_egress_async);
-    g_autoptr(GError) error = NULL;
+    GError *error = NULL;
     g_autofree char *whole = eb_session_manager_resolve(self, id, &error);
+    if (error != NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)) {
+        g_task_return_error(task, error);
+        g_object_unref(task);
+        return;
+    }
+    if (error != NULL)
+        g_task_set_task_data(task, error, (GDestroyNotify)g_error_free);
     eb_egress_log_flush(self->parts->egress);
     /* The audit of a session that was removed is still there, under its whole id. */
     eb_egress_store_read_async(self->parts->store, whole != NULL ? whole : id, NULL, on_egress, task);

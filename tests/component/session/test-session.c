@@ -316,8 +316,17 @@ test_stop_and_remove(void)
     eb_session_manager_log_async(f->manager, id, NULL, eb_test_result_ready, &logged);
     g_autoptr(GPtrArray) events = eb_session_manager_log_finish(f->manager, eb_test_result_wait(&logged), NULL);
     g_assert_cmpuint(events->len, >, 0);
-    g_auto(EbTestResult) stopped = {0};
+    g_auto(EbTestResult) stopped = {0}, egress = {0}, nothing = {0};
     g_autoptr(GError) error = NULL;
+    eb_session_manager_egress_async(f->manager, id, NULL, eb_test_result_ready, &egress);
+    g_autoptr(GPtrArray) rows = eb_session_manager_log_finish(f->manager, eb_test_result_wait(&egress), &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(rows->len, ==, 1); /* the verdict on the chain, in which there is nothing yet */
+    /* Of an id with a slip in it nothing is called whole; it may be one of a try. */
+    eb_session_manager_egress_async(f->manager, "nosuch", NULL, eb_test_result_ready, &nothing);
+    g_assert_null(eb_session_manager_log_finish(f->manager, eb_test_result_wait(&nothing), &error));
+    eb_test_assert_error(error, EB_ERROR_NOT_FOUND, "session.unknown", "nosuch");
+    g_clear_error(&error);
     g_autofree char *prefix = g_strndup(id, 8);
     eb_session_manager_stop_session_async(f->manager, prefix, TRUE, NULL, eb_test_result_ready, &stopped);
     g_assert_true(eb_session_manager_stop_session_finish(f->manager, eb_test_result_wait(&stopped), &error));
