@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define REGISTRY_KEY "eb-credentials"
+/* The reason of an EB_ERROR_NOT_FOUND that is not certain: a place of the store is closed to this program. */
+#define CLOSED "credentials.unreadable"
 
 struct _EbCredentials {
     GObject parent_instance;
@@ -22,6 +24,7 @@ typedef struct {
     GPtrArray *stores; /* (element-type EbCredentialStore) (owned) */
     guint next;
     GString *looked;       /* for the message when nothing is found */
+    gboolean closed;       /* some of it may be where this program may not look */
     GCancellable *current; /* of the store that is asked now */
     GSource *deadline;     /* (nullable) */
     gulong cancelled;      /* handler on the task's cancellable */
@@ -190,10 +193,12 @@ not_found(GTask *task)
         found(task, eb_renewals_peek(self->renewals, search->name));
         return;
     }
-    if (kept != NULL) {
+    if (kept != NULL && search->closed) {
         g_task_return_pointer(task, eb_secret_ref(kept), (GDestroyNotify)eb_secret_unref);
         return;
     }
+    /* Every store was asked: somebody removed it, and counts on that. */
+    g_hash_table_remove(self->kept, search->name);
     if (search->looked->len == 0)
         g_string_append(search->looked, "no credential store is loaded");
     g_task_return_error(task, eb_error_new(EB_ERROR_UNAUTHENTICATED, "credential.missing",
@@ -238,6 +243,7 @@ store_answered(GObject *source, GAsyncResult *result, gpointer user_data)
         found(task, credential);
     } else if (g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND)) {
         g_string_append_printf(search->looked, "%s%s", search->looked->len > 0 ? "; " : "", error->message);
+        search->closed = search->closed || g_strcmp0(eb_error_get_reason(error), CLOSED) == 0;
         g_error_free(error);
         ask_next(g_steal_pointer(&task));
     } else if (late) {

@@ -52,8 +52,8 @@ gboolean eb_credentials_set_renewer(EbCredentials *self, const char *name, EbCre
 
 /**
  * eb_credentials_keep_async: looks @names up and keeps what is found, for a program that is about to give up the right
- * to read the stores: a later lookup that finds nothing any more is answered from memory. Names that are missing now
- * are no error here. Called again it takes newer values over, where the stores still give any.
+ * to read the stores: a later lookup that finds nothing any more is answered from memory, where a store says that it may
+ * not look everywhere ("credentials.unreadable"). What was removed is gone. Names that are missing now are no error here. Called again it takes newer values over, where the stores still give any.
  */
 void eb_credentials_keep_async(EbCredentials *self, const char *const *names, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data);

@@ -109,6 +109,7 @@ lookup_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *canc
     CredsTask *work = data;
     g_autofree char *key = eb_env_file_key_for_credential(work->name);
     g_autoptr(GString) looked = g_string_new(NULL);
+    gboolean closed = FALSE;
 
     for (char **path = self->paths; *path != NULL; path++) {
         GError *error = NULL;
@@ -126,11 +127,13 @@ lookup_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *canc
             g_task_return_error(task, error);
             return;
         }
+        closed = closed || (error != NULL && !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND));
         g_string_append_printf(looked, "%s%s", looked->len > 0 ? ", " : "", error != NULL ? error->message : *path);
         g_clear_error(&error);
     }
     g_task_return_error(task,
-                        eb_error_new(EB_ERROR_NOT_FOUND, "credentials.missing", "%s is not in %s", key, looked->str));
+                        eb_error_new(EB_ERROR_NOT_FOUND, closed ? "credentials.unreadable" : "credentials.missing",
+                                     "%s is not in %s", key, looked->str));
 }
 
 static void

@@ -132,11 +132,24 @@ test_keep(Fixture *f, gconstpointer data)
     write_creds(f, "ERRAND_PROVIDER_CREDENTIAL=hunter-new\n", 0600);
     g_autoptr(EbSecret) fresh = look_up(f, "model-key", NULL, &error);
     assert_value(fresh, "hunter-new");
-    g_assert_cmpint(unlink(f->file), ==, 0);
-    /* The newest that was seen. */
+    /* The newest that was seen, to a program that gave up its rights. */
+    uid_t self = geteuid();
+    g_assert_cmpint(chmod(f->file, 0), ==, 0);
+    g_assert_true(self != 0 || seteuid(65534) == 0);
     g_autoptr(EbSecret) kept = look_up(f, "model-key", NULL, &error);
     g_assert_no_error(error);
     assert_value(kept, "hunter-new");
+    g_assert_true(self != 0 || seteuid(0) == 0);
+    /* What was removed is not given to anybody any more, also not when the file is closed afterwards. */
+    write_creds(f, "# ERRAND_PROVIDER_CREDENTIAL\n", 0600);
+    g_assert_null(look_up(f, "model-key", NULL, &error));
+    eb_test_assert_error(error, EB_ERROR_UNAUTHENTICATED, "credential.missing", f->file);
+    g_clear_error(&error);
+    g_assert_cmpint(chmod(f->file, 0), ==, 0);
+    g_assert_true(self != 0 || seteuid(65534) == 0);
+    g_assert_null(look_up(f, "model-key", NULL, &error));
+    g_assert_true(self != 0 || seteuid(0) == 0);
+    g_clear_error(&error);
     g_assert_null(look_up(f, "chat-token", NULL, &error));
     eb_test_assert_error(error, EB_ERROR_UNAUTHENTICATED, "credential.missing", NULL);
 }
