@@ -26,6 +26,21 @@ check_choice(EbConfigProblems *problems, EbConfigSection *section, const EbConfi
     problem_at(problems, section, known->key, what);
 }
 
+/* What was written, without what may be a secret in a URL: before its "@", and behind "?" or "#". */
+static char *
+show_text(const char *text)
+{
+    const char *scheme = strstr(text, "://");
+    const char *begin = scheme != NULL ? scheme + 3 : text;
+    const char *at = strrchr(begin, '@');
+    const char *rest = at != NULL ? at : begin;
+    gsize plain = strcspn(rest, "?#");
+    g_autofree char *cut = g_strdup_printf("%.*s%s%.*s%s", (int)(begin - text), text, at != NULL ? "..." : "",
+                                           (int)plain, rest, rest[plain] != '\0' ? "?..." : "");
+
+    return eb_log_escape(cut, -1, 80);
+}
+
 static void
 check_text(EbConfigProblems *problems, EbConfigSection *section, const EbConfigKey *known, const char *text)
 {
@@ -41,7 +56,7 @@ check_text(EbConfigProblems *problems, EbConfigSection *section, const EbConfigK
         wrong = g_strdup("an empty text (leave the key out instead)");
     if (wrong == NULL)
         return;
-    g_autofree char *shown = eb_log_escape(text, -1, 80);
+    g_autofree char *shown = show_text(text);
     g_autofree char *what = g_strdup_printf("\"%s\": %s", shown, wrong);
     problem_at(problems, section, known->key, what);
 }
@@ -63,7 +78,7 @@ check_texts(EbConfigProblems *problems, EbConfigSection *section, const EbConfig
     }
     for (char **item = list; *item != NULL; item++) {
         if (!g_hash_table_add(seen, *item)) {
-            g_autofree char *shown = eb_log_escape(*item, -1, 80);
+            g_autofree char *shown = show_text(*item);
             g_autofree char *what = g_strdup_printf("\"%s\" stands there twice", shown);
             problem_at(problems, section, known->key, what);
         } else {
@@ -82,8 +97,12 @@ check_ints(EbConfigProblems *problems, EbConfigSection *section, const EbConfigK
     /* An empty list has no element type. */
     if (g_variant_is_of_type(value, G_VARIANT_TYPE_STRING_ARRAY) && g_variant_n_children(value) == 0)
         return;
-    if (!g_variant_is_of_type(value, G_VARIANT_TYPE("ax")) || g_variant_n_children(value) > 64) {
+    if (!g_variant_is_of_type(value, G_VARIANT_TYPE("ax"))) {
         problem_at(problems, section, known->key, range);
+        return;
+    }
+    if (g_variant_n_children(value) > 64) {
+        problem_at(problems, section, known->key, "more than 64 entries");
         return;
     }
     for (gsize i = 0; i < g_variant_n_children(value); i++) {
@@ -157,11 +176,17 @@ unknown(EbConfigProblems *problems, EbConfigSection *section, const char *name, 
     const char *path = eb_config_section_get_path(section);
     const char *near = eb_config_nearest(name, (const char *const *)names->pdata);
     EbConfigSection *child = table ? eb_config_section_get_child(section, name) : NULL;
+    g_autofree char *hint = NULL;
 
+    if (near != NULL) {
+        hint = g_strdup_printf(" (did you mean \"%s\"?)", near);
+    } else if (*path != '\0' && names->len > 1) {
+        g_autofree char *list = g_strjoinv(", ", (char **)names->pdata);
+        hint = g_strdup_printf(" (known: %s)", list);
+    }
     where = child != NULL ? eb_config_section_where(child, NULL) : eb_config_section_where(section, name);
-    eb_config_problems_add(problems, "%s: unknown %s \"%s%s%s\"%s%s%s", where, table ? "table" : "key", path,
-                           *path != '\0' ? "." : "", shown, near != NULL ? " (did you mean \"" : "",
-                           near != NULL ? near : "", near != NULL ? "\"?)" : "");
+    eb_config_problems_add(problems, "%s: unknown %s \"%s%s%s\"%s", where, table ? "table" : "key", path,
+                           *path != '\0' ? "." : "", shown, hint != NULL ? hint : "");
 }
 
 /* "[[session]]": its tables have numbers for names. TRUE: said. */

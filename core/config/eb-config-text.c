@@ -121,7 +121,8 @@ eb_config_check_egress_host(const char *text)
     if (strstr(text, "://") != NULL || strchr(text, '/') != NULL)
         return g_strdup("a host, not a URL");
     if (strchr(text, ':') != NULL)
-        return g_strdup("a host without a port ([egress] ports names the ports)");
+        return g_strdup(text[0] == '[' ? "an IPv6 address without brackets and port"
+                                       : "a host without a port ([egress] ports names the ports)");
     if (strspn(text, "0123456789.") == strlen(text))
         return g_strdup("not an address");
     if (!is_hostname(lower))
@@ -166,6 +167,23 @@ is_address(const char *host)
     return address != NULL;
 }
 
+/* The broker puts it on the wire as it is, and a server must not see another path than we do. @path: (nullable) */
+static gboolean
+is_plain_path(const char *path)
+{
+    g_auto(GStrv) parts = path != NULL ? g_strsplit(path + 1, "/", -1) : NULL;
+
+    for (guint i = 0; parts != NULL && parts[i] != NULL; i++) {
+        const char *part = parts[i];
+        if ((*part == '\0' && parts[i + 1] != NULL) || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
+            return FALSE;
+        for (; *part != '\0'; part++)
+            if (!g_ascii_isalnum(*part) && strchr("-._~!$&'()*+,;=:@", *part) == NULL)
+                return FALSE;
+    }
+    return TRUE;
+}
+
 /* What is accepted here is what a session's broker takes, so that no session is refused for it later. */
 char *
 eb_config_check_base_url(const char *text)
@@ -183,6 +201,8 @@ eb_config_check_base_url(const char *text)
         return g_strdup("a URL with a user or password: the key goes into a credential store");
     if (g_uri_get_query(uri) != NULL || g_uri_get_fragment(uri) != NULL)
         return g_strdup("a base URL has neither \"?\" nor \"#\"");
+    if (!is_plain_path(strchr(strstr(text, "://") + 3, '/')))
+        return g_strdup("its path has an empty part, \".\" or \"..\", or a sign that a path does not hold");
     if (g_uri_get_port(uri) == 0 || has_odd_port(text))
         return g_strdup("a port without a number, or 0");
     if (strcmp(g_uri_get_scheme(uri), "https") == 0) {

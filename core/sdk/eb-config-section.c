@@ -117,13 +117,23 @@ entry_where(const Entry *entry)
     return entry->line > 0 ? g_strdup_printf("%s:%u", entry->file, entry->line) : g_strdup(entry->file);
 }
 
-/* The first key of the table in its file: a table has no line of its own. */
+/* The first key of the table in its file, or of a table in it: a table has no line of its own. */
 static const Entry *
 first_entry(EbConfigSection *self)
 {
     const Entry *first = NULL;
     GHashTableIter iter;
     gpointer value;
+
+    if (g_hash_table_size(self->entries) == 0) {
+        g_hash_table_iter_init(&iter, self->children);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            const Entry *entry = first_entry(value);
+            if (entry != NULL && (first == NULL || entry->line < first->line))
+                first = entry;
+        }
+        return first;
+    }
 
     g_hash_table_iter_init(&iter, self->entries);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {

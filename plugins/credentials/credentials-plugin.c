@@ -91,6 +91,29 @@ settings_clear(CredsSettings *self)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CredsSettings, settings_clear)
 
+/* One would be written over the other, and what opens the sealed file be gone. */
+static gboolean
+check_distinct(EbConfigSection *section, const CredsSettings *settings, GError **error)
+{
+    const struct {
+        const char *key, *path;
+    } of[] = {{"file", settings->file},
+              {"sealed_file", settings->sealed_file},
+              {"sealed_passphrase_file", settings->passphrase_file},
+              {"sealed_key_file", settings->key_file}};
+
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++)
+        for (guint j = 0; j < i; j++)
+            if (of[i].path != NULL && g_strcmp0(of[i].path, of[j].path) == 0) {
+                g_autofree char *where = eb_config_section_where(section, of[i].key);
+                eb_set_error(error, EB_ERROR_CONFIG, "config.value",
+                             "%s: plugin.credentials.%s and %s are one file: give each its own", where, of[j].key,
+                             of[i].key);
+                return FALSE;
+            }
+    return TRUE;
+}
+
 static gboolean
 read_settings(EbConfigSection *section, CredsSettings *settings, GError **error)
 {
@@ -105,7 +128,7 @@ read_settings(EbConfigSection *section, CredsSettings *settings, GError **error)
                      "%s: plugin.credentials has both sealed_passphrase_file and sealed_key_file: keep one", where);
         return FALSE;
     }
-    return eb_config_section_check_unknown(section, error);
+    return check_distinct(section, settings, error) && eb_config_section_check_unknown(section, error);
 }
 
 static void

@@ -197,6 +197,10 @@ test_stores(Fixture *f, gconstpointer data)
     eb_test_write_file(f->config, order);
     run(f, NULL, "creds list", 0, "order names \"env-fil\", and no store of that name is loaded");
     run(f, NULL, "creds list", 0, "no credential is kept here");
+    /* What is sealed would be written over what opens it. */
+    g_autofree char *one = g_strdup_printf("%ssealed_file = \"%s\"\n", config, f->key);
+    eb_test_write_file(f->config, one);
+    run(f, NULL, "creds seal", 2, "sealed_file and sealed_key_file are one file");
 }
 
 /* What does not count, although it is kept, is said: by the list, and to whoever has just set it. */

@@ -184,6 +184,23 @@ static const Row rows[] = {
     {"plugin-part", "[plugins]\nenabled = [\"acme-disk\"]\n[plugin.disk]\nx = 1\n", "did you mean \"acme-disk\"?"},
     {"plugin-off", "[plugins]\nenabled = [\"acme\"]\n[plugin.another-one]\nx = 1\n", NULL},
     {"plugin-key", "[plugin]\nx = 1\n", "a table [...] of a name is expected"},
+    {"table-of-tables", "\n[providers.p]\nkind = \"openai\"\n",
+     ":3: unknown table \"providers\" (did you mean \"provider\"?)"},
+    {"known-keys", "[budget]\ntokens_per_day = 5\n",
+     "unknown key \"budget.tokens_per_day\" (known: turn_tokens, session_tokens"},
+    {"url-password", PROVIDER("https://me:hunter2/@a.example/v1"), "base_url: \"https://...@a.example/v1\": "},
+    {"url-user", PROVIDER("https://hunter2@a.example"), "https://...@a.example"},
+    {"url-key", PROVIDER("https://a.example/v1?key=hunter2#hunter2"),
+     "https://a.example/v1?...\": a base URL has neither"},
+    {"url-dots", PROVIDER("https://a.example/v1/../v2"), "its path has"},
+    {"url-escaped-dots", PROVIDER("https://a.example/%2e%2e/v2"), "has no \"%\""},
+    {"url-empty-part", PROVIDER("https://a.example/v1//v2"), "its path has"},
+    {"url-blank", PROVIDER("https://a.example/v1 /x"), "or space"},
+    {"url-plain", PROVIDER("https://a.example/openai/deployments/x_1.0~a:b/"), NULL},
+    {"many-ports",
+     "[egress]\nports = [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n",
+     "more than 64 entries"},
 };
 
 static void
