@@ -28,7 +28,7 @@
 #define ALREADY_ACKNOWLEDGED 40060
 #define INVALID_WEBHOOK_TOKEN 50027
 
-#define TEXT_REFUSED "You may not give this answer. Where there is a button \"Ask an operator\", it asks for you."
+#define TEXT_REFUSED "You may not answer this question. Where there is a button \"Ask an operator\", it asks for you."
 #define TEXT_CLOSED "This question is no longer open."
 #define TEXT_ELSEWHERE "This does not work here."
 #define TEXT_SILENCE "No answer came. Try again, or write it as a message: `!%s`"

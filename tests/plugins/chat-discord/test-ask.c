@@ -253,7 +253,7 @@ test_restart(void)
     g_assert_cmpstr(choice, ==, "yes");
     g_assert_cmpstr(by, ==, ALICE);
     check_closed(rig, message, "Allow once.*, by <@" ALICE ">");
-    rig_wait(rig, "messages", "{\"ephemeral\":true,\"text\":\"You may not answer\"}", 1);
+    rig_wait(rig, "messages", "{\"ephemeral\":true,\"text\":\"it asks for you\"}", 1);
     rig_wait(rig, "messages", "{\"ephemeral\":true,\"text\":\"no longer open\"}", 1);
     g_assert_cmpuint(rig_count(rig, "messages", "{\"text\":\"The agent asks\"}"), ==, 1);
     check_manners(rig);
