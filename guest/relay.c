@@ -331,7 +331,7 @@ serve(void)
     }
 }
 
-/* On a host whose default is BBR the kernel paces these connections by a timer, which is a third of what bulk costs;
+/* On a host whose default is BBR the kernel paces these connections by a timer, which is most of what bulk costs;
  * nothing can be congested on a loopback. Accepted sockets inherit it. */
 static void
 do_not_pace(void)
