@@ -141,11 +141,15 @@ eb_upstream_conn_set_owner(EbUpstreamConn *self, EbUpstreamReady ready, gpointer
     self->owner = owner;
 }
 
-void
+gboolean
 eb_upstream_conn_rest(EbUpstreamConn *self)
 {
+    gboolean rested = self->resting;
+
     if (self->ssl != NULL)
         SSL_free_buffers(self->ssl);
+    self->resting = TRUE;
+    return !rested;
 }
 
 /* --- bytes --- */

@@ -25,6 +25,7 @@ struct _EbUpstreamConn {
     EbTarget target;
     gboolean of_provider;
     gint64 idle_since;
+    gboolean resting;
     GList link;
 };
 
@@ -41,8 +42,8 @@ typedef enum {
     EB_UPSTREAM_BROKEN, /* anything else */
 } EbUpstreamResult;
 
-/** eb_upstream_conn_rest: nothing is expected for a while: gives memory back. */
-void eb_upstream_conn_rest(EbUpstreamConn *self);
+/** eb_upstream_conn_rest: nothing is expected for a while: gives memory back. TRUE: it did not rest before. */
+gboolean eb_upstream_conn_rest(EbUpstreamConn *self);
 /** eb_upstream_conn_handshake: goes on with the handshake; at once OK without TLS. */
 EbUpstreamResult eb_upstream_conn_handshake(EbUpstreamConn *self);
 /** eb_upstream_conn_read: as much as is there and fits; @n_read: (out): also with END and BROKEN, what came before */

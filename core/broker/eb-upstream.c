@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/broker/eb-upstream.h"
 
+#include <malloc.h>
 #include <sodium.h>
 #include <string.h>
 
 #include "core/broker/eb-upstream-request.h"
+
+/* So many connections that begin to rest in one tick are worth a walk through the heap. */
+#define TRIM_AT 16
 
 struct _EbUpstream {
     EbBroker *broker;   /* (unowned) */
@@ -115,6 +119,7 @@ static void
 upstream_tick(gpointer owner, gint64 now)
 {
     EbUpstream *self = owner;
+    guint n_rested = 0;
 
     while (self->idle.tail != NULL) {
         EbUpstreamConn *conn = self->idle.tail->data;
@@ -128,8 +133,11 @@ upstream_tick(gpointer owner, gint64 now)
 
         if (now - conn->idle_since < EB_UPSTREAM_REST_WAIT)
             break;
-        eb_upstream_conn_rest(conn);
+        n_rested += eb_upstream_conn_rest(conn) ? 1 : 0;
     }
+    /* What many had at once stays with the process otherwise. */
+    if (n_rested >= TRIM_AT)
+        malloc_trim(0);
     for (guint i = self->h2->len; i > 0; i--) {
         EbH2 *h2 = self->h2->pdata[i - 1];
         gint64 since = eb_h2_idle_since(h2);
@@ -200,6 +208,7 @@ eb_upstream_give(EbUpstream *self, EbUpstreamConn *conn)
     if (self->idle.length >= EB_UPSTREAM_MAX_IDLE)
         drop(self, self->idle.tail->data);
     conn->idle_since = g_get_monotonic_time();
+    conn->resting = FALSE;
     eb_upstream_conn_set_owner(conn, idle_ready, self);
     conn->link.prev = conn->link.next = NULL;
     g_queue_push_head_link(&self->idle, &conn->link);
