@@ -31,6 +31,11 @@ typedef struct {
     EbSecret *canary;           /* (owned) (nullable): looked for in what the guest sends */
 } EbBrokerRules;
 EbBrokerRules *eb_broker_rules_new(const char *session);
+/**
+ * eb_broker_rules_check_key: can @key be sent in a header as it is? A second line in it would be a header of its own, and go
+ * to the provider. @name: of the credential. EB_ERROR_CONFIG "credential.unsendable".
+ */
+gboolean eb_broker_rules_check_key(EbSecret *key, const char *name, GError **error);
 void eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *kind, const char *base_url,
                                   EbSecret *key, EbSecret *nonce);
 /** eb_broker_rules_copy: (transfer full): secrets are shared, not copied. */

@@ -39,6 +39,22 @@ eb_broker_rules_add_provider(EbBrokerRules *self, const char *name, const char *
     g_ptr_array_add(self->providers, provider);
 }
 
+gboolean
+eb_broker_rules_check_key(EbSecret *key, const char *name, GError **error)
+{
+    g_auto(EbSecretView) view = eb_secret_view(key);
+
+    for (gsize i = 0; i < view.length; i++)
+        if (view.bytes[i] <= ' ' || view.bytes[i] > '~') {
+            eb_set_error(error, EB_ERROR_CONFIG, "credential.unsendable",
+                         "credential \"%s\" has a blank, a line break or another sign that no header takes (errand-box "
+                         "creds set %s)",
+                         name, name);
+            return FALSE;
+        }
+    return TRUE;
+}
+
 EbBrokerRules *
 eb_broker_rules_copy(const EbBrokerRules *self)
 {

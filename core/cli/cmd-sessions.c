@@ -137,7 +137,9 @@ print_chain(EbCli *cli, JsonObject *chain)
     gint64 broken = eb_json_get_int(chain, "broken_at", 0);
     gint64 rows = eb_json_get_int(chain, "rows", 0), pruned = eb_json_get_int(chain, "pruned", 0);
 
-    if (!eb_cli_get_json(cli) && broken == 0)
+    if (!eb_cli_get_json(cli) && broken == 0 && rows == 0 && pruned == 0)
+        eb_cli_print(cli, "no connection is recorded\n");
+    else if (!eb_cli_get_json(cli) && broken == 0)
         eb_cli_print(cli, "%" G_GINT64_FORMAT " rows, %" G_GINT64_FORMAT " older ones pruned; the chain is whole\n",
                      rows, pruned);
     if (broken == 0)

@@ -26,6 +26,7 @@ eb_guest_tell_broker(EbGuest *self)
 typedef struct {
     EbGuest *guest;
     char *provider;
+    char *name; /* of the credential */
 } KeyLookup;
 
 static void
@@ -33,6 +34,7 @@ key_lookup_free(KeyLookup *self)
 {
     eb_guest_unref(self->guest);
     g_free(self->provider);
+    g_free(self->name);
     g_free(self);
 }
 
@@ -56,7 +58,7 @@ on_key(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(EbSecret) key = g_task_propagate_pointer(G_TASK(result), &error);
     EbBrokerProvider *provider = find_provider(self, lookup->provider);
 
-    if (key == NULL) {
+    if (key == NULL || !eb_broker_rules_check_key(key, lookup->name, &error)) {
         eb_warning("session %s keeps the key of provider %s that it has: %s", self->id, lookup->provider,
                    error->message);
     } else if (provider != NULL && self->broker != NULL && !eb_secret_equal(provider->key, key)) {
@@ -84,6 +86,7 @@ eb_guest_refresh_keys(EbGuest *self, const char *name)
         KeyLookup *lookup = g_new0(KeyLookup, 1);
         lookup->guest = eb_guest_ref(self);
         lookup->provider = g_strdup(provider->name);
+        lookup->name = g_strdup(provider->key_name);
         GTask *task = g_task_new(NULL, NULL, on_key, lookup);
         self->parts->lookup(provider->key_name, task, self->parts->lookup_data);
     }

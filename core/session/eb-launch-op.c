@@ -551,11 +551,15 @@ on_key(GObject *source, GAsyncResult *result, gpointer user_data)
     EbLaunchOp *op = user_data;
     GError *error = NULL;
     op->key = g_task_propagate_pointer(G_TASK(result), &error);
+    if (op->key != NULL) {
+        eb_redact_set_add(op->guest->secrets, op->key);
+        if (!eb_broker_rules_check_key(op->key, op->plan->provider->key_name, &error))
+            g_clear_pointer(&op->key, eb_secret_unref);
+    }
     if (op->key == NULL) {
         pass_provider_over(op, error);
         return;
     }
-    eb_redact_set_add(op->guest->secrets, op->key);
     g_free(op->guest->provider);
     op->guest->provider = g_strdup(op->plan->provider->name);
     tell_unroutable(op);

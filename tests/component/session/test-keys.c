@@ -45,6 +45,28 @@ test_replaced(void)
     g_assert_cmpstr(old, ==, "[model-key]");
 }
 
+/* A file of two lines stored as a key: the second one would be a header. Neither a new session nor one that runs takes it. */
+static void
+test_unsendable(void)
+{
+    static const char *const keys[] = {"sk-one\nX-Other: two", "sk-one two", "sk-\x7f", "sk-\xc3\xa9"};
+    g_autoptr(EbSessionFixture) self = eb_session_fixture_new(NULL, NULL, STRUCTURED);
+
+    eb_session_fixture_open(self);
+    self->key = keys[0];
+    eb_session_fixture_turn(self, NULL, "say hello", NULL);
+    eb_test_assert_error(self->end_error, EB_ERROR_CONFIG, "credential.unsendable", "errand-box creds set model-key");
+    g_assert_null(strstr(self->end_error->message, "sk-one"));
+    self->key = NULL;
+    eb_session_fixture_turn(self, NULL, "say hello", NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        self->key = keys[i];
+        eb_session_manager_keys_changed(self->manager, NULL);
+        eb_test_drain();
+        g_assert_cmpuint(self->broker_updates, ==, 0);
+    }
+}
+
 static void
 test_unreadable(void)
 {
@@ -122,6 +144,7 @@ main(int argc, char **argv)
     eb_test_init(&argc, &argv);
     g_test_add_func("/keys/replaced", test_replaced);
     g_test_add_func("/keys/unreadable", test_unreadable);
+    g_test_add_func("/keys/unsendable", test_unsendable);
     g_test_add_func("/canary/tell", test_canary_tell);
     g_test_add_func("/canary/end", test_canary_end);
     g_test_add_func("/canary/shapes", test_canary_shapes);
