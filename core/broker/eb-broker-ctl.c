@@ -601,12 +601,12 @@ eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GError **erro
 }
 
 void
-eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope)
+eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope, gboolean later)
 {
     g_return_if_fail(EB_IS_BROKER_CTL(self));
     /* A broker that is behind with reading gets no answer, and refuses the request in its time. */
     if (self->control >= 0)
-        eb_broker_report_send_grant(self->control, id, tokens, scope);
+        eb_broker_report_send_grant(self->control, id, tokens, scope, later);
 }
 
 int

@@ -83,8 +83,11 @@ gboolean eb_broker_ctl_update_finish(EbBrokerCtl *self, GAsyncResult *result, GE
 void eb_broker_ctl_stop_async(EbBrokerCtl *self, GCancellable *cancellable, GAsyncReadyCallback callback,
                               gpointer user_data);
 gboolean eb_broker_ctl_stop_finish(EbBrokerCtl *self, GAsyncResult *result, GError **error);
-/** eb_broker_ctl_grant: answers request @id of the signal "budget". @tokens: 0 = no; @scope: then the cap, see EbBudgetScope */
-void eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope);
+/**
+ * eb_broker_ctl_grant: answers request @id of the signal "budget".
+ * @tokens: 0 = no; @scope: then the cap, see EbBudgetScope; @later: not now, but when others gave back what they hold
+ */
+void eb_broker_ctl_grant(EbBrokerCtl *self, guint64 id, guint64 tokens, guint scope, gboolean later);
 int eb_broker_ctl_get_pid(EbBrokerCtl *self);
 /** eb_broker_ctl_get_lacking: (transfer none) (nullable): what "degraded" told, also when nobody listened yet. */
 const char *eb_broker_ctl_get_lacking(EbBrokerCtl *self);

@@ -107,7 +107,8 @@ link_take(EbBrokerLink *self, gsize length)
     if (eb_broker_msg_decode(receive_buffer, length, &msg, &error) && msg.type == EB_BROKER_MSG_GRANT) {
         eb_meter_answer(self->broker, eb_broker_msg_number(&msg, EB_BROKER_TAG_SERIAL, 0),
                         eb_broker_msg_number(&msg, EB_BROKER_TAG_TOKENS_OUT, 0),
-                        (guint)eb_broker_msg_number(&msg, EB_BROKER_TAG_NUMBER, 0));
+                        (guint)eb_broker_msg_number(&msg, EB_BROKER_TAG_NUMBER, 0),
+                        eb_broker_msg_number(&msg, EB_BROKER_TAG_FLAGS, 0) != 0);
         return;
     }
     if (error != NULL || !eb_broker_stage_take(self->stage, &msg, &config, &serial, &error)) {

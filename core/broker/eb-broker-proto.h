@@ -40,7 +40,7 @@ typedef enum {
     EB_BROKER_MSG_NONCE,     /* NAME, SECRET */
     EB_BROKER_MSG_COMMIT,    /* SERIAL */
 
-    EB_BROKER_MSG_GRANT = 24, /* SERIAL: of the ASK, TOKENS_OUT: 0 = no, NUMBER: which cap */
+    EB_BROKER_MSG_GRANT = 24, /* SERIAL: of the ASK, TOKENS_OUT: 0 = no, NUMBER: which cap, FLAGS: 1 = not now */
 
     EB_BROKER_MSG_READY = 64,     /* TEXT: what of the sandbox is missing, if anything */
     EB_BROKER_MSG_APPLIED,        /* SERIAL */

@@ -169,7 +169,7 @@ eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session)
 }
 
 void
-eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope)
+eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope, gboolean later)
 {
     guint8 buffer[128];
     EbBrokerWriter writer;
@@ -178,5 +178,6 @@ eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope)
     eb_broker_writer_number(&writer, EB_BROKER_TAG_SERIAL, id);
     eb_broker_writer_number(&writer, EB_BROKER_TAG_TOKENS_OUT, tokens);
     eb_broker_writer_number(&writer, EB_BROKER_TAG_NUMBER, scope);
+    eb_broker_writer_number(&writer, EB_BROKER_TAG_FLAGS, later ? 1 : 0);
     eb_unix_send(fd, writer.buffer, eb_broker_writer_end(&writer), NULL, 0, NULL);
 }

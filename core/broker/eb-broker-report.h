@@ -21,6 +21,6 @@ char *eb_broker_report_death(int status, const char *call);
 /** eb_broker_report_emit: what a broker reports and nothing of its own life depends on, as a signal of @ctl. */
 void eb_broker_report_emit(GObject *ctl, const EbBrokerMsg *msg, const char *session);
 /** eb_broker_report_send_grant: to the broker behind @fd; what it does not take is not sent. */
-void eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope);
+void eb_broker_report_send_grant(int fd, guint64 id, guint64 tokens, guint scope, gboolean later);
 
 G_END_DECLS

@@ -48,6 +48,15 @@ cap_text(guint why)
     return TEXTS[why < G_N_ELEMENTS(TEXTS) ? why : 1];
 }
 
+static const char *
+share_text(guint why)
+{
+    static const char *const TEXTS[] = {"of what this turn may use", "of what this session may use",
+                                        "of what this person may use today", "of what all sessions may use today"};
+
+    return TEXTS[why < G_N_ELEMENTS(TEXTS) ? why : 1];
+}
+
 static void
 meter_free(EbMeter *self)
 {
@@ -179,7 +188,7 @@ eb_meter_is_late(EbMeter *self, gint64 now)
 }
 
 void
-eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why)
+eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why, gboolean later)
 {
     EbMeter *self = g_hash_table_lookup(broker->meters, &id);
     EbRefusal refusal;
@@ -188,12 +197,13 @@ eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why)
         return;
     self->granted += granted;
     self->asking = FALSE;
-    self->denied = granted == 0;
+    self->denied = granted == 0 && !later;
     if (self->answered == NULL)
         return;
     EbMeterAnswered answered = g_steal_pointer(&self->answered);
     gboolean enough = granted > 0 && (!self->whole || self->granted >= self->asked);
-    eb_refusal_set(&refusal, EB_REFUSAL_BUDGET, self->provider, cap_text(why));
+    eb_refusal_set(&refusal, later ? EB_REFUSAL_BUDGET_BUSY : EB_REFUSAL_BUDGET, self->provider,
+                   later ? share_text(why) : cap_text(why));
     answered(self->user_data, enough ? NULL : &refusal);
 }
 

@@ -56,8 +56,11 @@ gboolean eb_meter_is_late(EbMeter *self, gint64 now);
 /** eb_meter_end: (transfer full): reports what was used. */
 void eb_meter_end(EbMeter *self);
 
-/** eb_meter_answer: the service's answer to request @id; one that is over is passed over. @why: of a refusal */
-void eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why);
+/**
+ * eb_meter_answer: the service's answer to request @id; one that is over is passed over.
+ * @why: of a refusal; @later: it would do when others gave back what is set aside for them
+ */
+void eb_meter_answer(EbBroker *broker, guint64 id, guint64 granted, guint why, gboolean later);
 
 /** EB_METER_OBSERVER: gives the answers of providers to the meters of their connections. */
 extern const EbAnswerObserver EB_METER_OBSERVER;

@@ -7,6 +7,9 @@
 #define HOW_RETRY "try again later; if it stays, tell an operator"
 #define HOW_OPERATOR "an operator of errand-box must look at the provider's configuration"
 
+/* The libraries wait as long as they are told, if it is a minute at most. */
+#define RETRY_AFTER_S 10
+
 typedef struct {
     const char *token;
     guint status;
@@ -58,6 +61,10 @@ static const Wording WORDINGS[EB_REFUSAL_N] = {
     /* 402 is the one status that no client library tries again by itself; 429 and every 5xx they do. */
     [EB_REFUSAL_BUDGET] = {"budget-exhausted", 402, "the budget is used up",
                            "stop here; a person can raise the budget, or it is a new day"},
+    /* 503 is tried again by those that leave 429 alone (docs/operations.md, "Budgets"). */
+    [EB_REFUSAL_BUDGET_BUSY] = {"budget-busy", 503,
+                                "what is left of the budget is set aside for requests that are under way",
+                                "try again in some seconds: it is given back when they are answered"},
     [EB_REFUSAL_BUDGET_TIMEOUT] = {"budget-unknown", 503,
                                    "the service did not say in time whether the budget allows it", HOW_RETRY},
     [EB_REFUSAL_UNCOUNTED] = {"budget-uncounted", 403,
@@ -258,6 +265,8 @@ eb_refusal_response(const EbRefusal *self, gboolean keep_alive, gboolean head_on
     append_phrase(text, self);
     g_string_append_printf(text, "\r\nContent-Type: application/json\r\nContent-Length: %" G_GSIZE_FORMAT "\r\n",
                            length);
+    if (self->code == EB_REFUSAL_BUDGET_BUSY)
+        g_string_append_printf(text, "Retry-After: %d\r\n", RETRY_AFTER_S);
     g_string_append_printf(text, "X-Errand-Box-Refused: %s\r\nCache-Control: no-store\r\n", wording->token);
     g_string_append(text, keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
     if (!head_only)

@@ -34,6 +34,7 @@ typedef enum {
     EB_REFUSAL_UPSTREAM,
     EB_REFUSAL_BUSY,
     EB_REFUSAL_BUDGET,
+    EB_REFUSAL_BUDGET_BUSY, /* it fits when other requests give back what is set aside for them */
     EB_REFUSAL_BUDGET_TIMEOUT,
     EB_REFUSAL_UNCOUNTED,
     EB_REFUSAL_PROVIDER_LIST, /* a list of what the provider keeps for everybody who uses the key */

@@ -5,6 +5,7 @@
 #include "core/base/eb-source.h"
 #include "core/daemon/eb-daemon-beat.h"
 #include "core/daemon/eb-daemon-private.h"
+#include "core/daemon/eb-daemon-reload.h"
 #include "core/plugin/eb-credentials.h"
 
 #include <glib-unix.h>
@@ -355,6 +356,8 @@ told_to_reload(gpointer user_data)
     EbCredentials *credentials = eb_credentials_from_registry(self->registry);
     g_auto(GStrv) names = eb_config_list_credentials(self->config);
 
+    if (self->manager != NULL)
+        eb_daemon_reload_budget(self->manager, self->config_file, eb_paths_get_data_dir(self->paths));
     if (credentials == NULL)
         return G_SOURCE_CONTINUE;
     eb_notify_reloading();

@@ -2,6 +2,7 @@
 #define G_LOG_DOMAIN "eb-session"
 #include "core/session/eb-budget-desk.h"
 
+#include "core/base/eb-source.h"
 #include "core/broker/eb-broker-ctl.h"
 #include "core/broker/eb-broker-proto.h"
 
@@ -17,9 +18,12 @@
 struct _EbBudgetDesk {
     GObject parent_instance;
     EbStore *store;
-    EbConfig *config;
+    EbConfig *config;       /* with the caps that hold */
+    EbConfig *started_with; /* what the brokers go by */
     EbBudget *budget;
     GHashTable *told; /* (set of utf8) */
+    GQueue waits;     /* (element-type Wait): requests that fit once others give back what they hold, oldest first */
+    gboolean serving; /* the waits are being looked at */
 };
 
 G_DEFINE_FINAL_TYPE(EbBudgetDesk, eb_budget_desk, G_TYPE_OBJECT)
@@ -52,7 +56,17 @@ struct _EbBudgetClient {
     GHashTable *models; /* (set of utf8): as rows name them, at most EB_BUDGET_MAX_MODELS */
     GQueue waiting;     /* (element-type Writing), at most MAX_WAITING */
     guint n_writing;    /* at most MAX_WRITING */
+    guint n_waits;      /* at most EB_BUDGET_MAX_OWN_WAITS */
 };
+
+/* A request, or one for more, that waits. */
+typedef struct {
+    EbBudgetClient *client; /* (owned) */
+    guint64 id;
+    JsonObject *asked; /* (owned) */
+    gboolean more;
+    GSource *timer;
+} Wait;
 
 static gint64
 now_ms(void)
@@ -113,7 +127,7 @@ answer_written(Writing *self)
     if (open != NULL)
         open->writing = FALSE;
     if (client->broker != NULL)
-        eb_broker_ctl_grant(client->broker, self->id, self->tokens, EB_BUDGET_SESSION);
+        eb_broker_ctl_grant(client->broker, self->id, self->tokens, EB_BUDGET_SESSION, FALSE);
 }
 
 static void
@@ -214,75 +228,207 @@ write_settled(EbBudgetClient *self, EbUsageRow *row)
 /* --- telling --- */
 
 static void
-tell(EbBudgetClient *self, EbBudgetScope scope, const EbBudgetUse *use)
+tell(EbBudgetClient *self, const EbBudgetDenial *denial, const EbBudgetUse *use)
 {
     EbBudgetDesk *desk = self->desk;
+    EbBudgetScope scope = denial->scope;
     gboolean daily = scope == EB_BUDGET_PERSON || scope == EB_BUDGET_DAY;
-    g_autofree char *key =
-        g_strdup_printf("%s:%d:%u:%" G_GINT64_FORMAT, self->session, scope, scope == EB_BUDGET_TURN ? self->turn : 0,
-                        daily ? eb_budget_day(now_ms()) : 0);
+    g_autofree char *key = g_strdup_printf(
+        "%s:%d:%d:%u:%" G_GINT64_FORMAT, self->session, scope, eb_budget_judge(desk->budget, denial, use),
+        scope == EB_BUDGET_TURN ? self->turn : 0, daily ? eb_budget_day(now_ms()) : 0);
 
     if (g_hash_table_size(desk->told) >= MAX_TOLD)
         g_hash_table_remove_all(desk->told);
     if (!g_hash_table_add(desk->told, g_steal_pointer(&key)))
         return;
-    g_autofree char *text = eb_budget_describe(desk->budget, scope, use, now_ms());
+    g_autofree char *text = eb_budget_describe(desk->budget, denial, use, now_ms());
     eb_log_event(G_LOG_LEVEL_MESSAGE, G_LOG_DOMAIN, text, "EB_SESSION", self->session, NULL);
     g_signal_emit(desk, signal_exhausted, 0, self->session, text);
 }
 
 /* --- a broker asks --- */
 
-static void
-take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
+/* @whole: all of it or nothing; @denial: (out): set when nothing was granted */
+static gboolean
+grant_ask(EbBudgetClient *self, guint64 id, JsonObject *asked, gboolean whole, EbBudgetDenial *denial)
 {
     EbBudgetUse use = use_of(self, asked);
-    EbBudgetScope scope = EB_BUDGET_SESSION;
     EbUsageRow *row = NULL;
-    guint64 tokens = 0;
-    gboolean again = g_hash_table_contains(self->open, &id);
+    guint64 tokens = eb_budget_reserve(self->desk->budget, &use, (guint64)eb_json_get_int(asked, "tokens_in", 0),
+                                       (guint64)eb_json_get_int(asked, "tokens_out", 0), whole, now_ms(), denial, &row);
 
-    /* It hears nothing, and refuses the request in its time. */
-    if (!may_write(self))
-        return;
-    if (!again && g_hash_table_size(self->open) < EB_BUDGET_MAX_OPEN)
-        tokens = eb_budget_reserve(self->desk->budget, &use, (guint64)eb_json_get_int(asked, "tokens_in", 0),
-                                   (guint64)eb_json_get_int(asked, "tokens_out", 0),
-                                   eb_json_get_bool(asked, "flag", FALSE), now_ms(), &scope, &row);
-    if (row == NULL) {
-        if (!again)
-            tell(self, scope, &use);
-        eb_broker_ctl_grant(self->broker, id, 0, scope);
-        return;
-    }
+    if (row == NULL)
+        return FALSE;
     Open *open = g_new0(Open, 1);
     open->hold = row->hold;
     open->writing = TRUE;
     g_hash_table_insert(self->open, g_memdup2(&id, sizeof id), open);
     write_down(self, row, TRUE, id, tokens);
+    return TRUE;
+}
+
+static gboolean
+grant_more(EbBudgetClient *self, guint64 id, JsonObject *asked, gboolean whole, EbBudgetDenial *denial)
+{
+    Open *open = g_hash_table_lookup(self->open, &id);
+    EbUsageRow *row = NULL;
+    guint64 tokens = eb_budget_extend(self->desk->budget, open->hold, (guint64)eb_json_get_int(asked, "tokens_out", 0),
+                                      whole, denial, &row);
+
+    if (row == NULL)
+        return FALSE;
+    open->writing = TRUE;
+    write_down(self, row, TRUE, id, tokens);
+    return TRUE;
+}
+
+static void
+deny(EbBudgetClient *self, guint64 id, JsonObject *asked, const EbBudgetDenial *denial)
+{
+    EbBudgetUse use = use_of(self, asked);
+
+    tell(self, denial, &use);
+    eb_broker_ctl_grant(self->broker, id, 0, denial->scope, denial->temporary);
+}
+
+/*
+ * Answers it, unless it can wait and is better off for it: what is left while others hold much may be a few tokens, and an
+ * answer that begins with those is cut off. FALSE: it waits.
+ */
+static gboolean
+answer(EbBudgetClient *self, guint64 id, JsonObject *asked, gboolean more, gboolean can_wait)
+{
+    gboolean (*grant)(EbBudgetClient *, guint64, JsonObject *, gboolean, EbBudgetDenial *) =
+        more ? grant_more : grant_ask;
+    gboolean whole = !more && eb_json_get_bool(asked, "flag", FALSE);
+    EbBudgetDenial denial = {.scope = EB_BUDGET_SESSION};
+
+    if (grant(self, id, asked, TRUE, &denial))
+        return TRUE;
+    if (can_wait && (whole ? denial.temporary : denial.gains))
+        return FALSE;
+    if (whole || !grant(self, id, asked, FALSE, &denial))
+        deny(self, id, asked, &denial);
+    return TRUE;
+}
+
+/* --- requests that wait --- */
+
+static void
+wait_free(Wait *wait)
+{
+    eb_clear_source(&wait->timer);
+    wait->client->n_waits--;
+    client_unref(wait->client);
+    json_object_unref(wait->asked);
+    g_free(wait);
+}
+
+/* FALSE: it waits on; @late: it does not. */
+static gboolean
+serve_wait(Wait *wait, gboolean late)
+{
+    EbBudgetClient *client = wait->client;
+    const Open *open = g_hash_table_lookup(client->open, &wait->id);
+
+    /* Its broker is gone, or what asked for more is over; or it asked twice. */
+    if (client->broker == NULL || (wait->more && (open == NULL || open->writing)) || (!wait->more && open != NULL))
+        return TRUE;
+    if (!may_write(client))
+        return late;
+    return answer(client, wait->id, wait->asked, wait->more, !late);
+}
+
+static gboolean
+on_wait_over(gpointer data)
+{
+    Wait *wait = data;
+
+    g_queue_remove(&wait->client->desk->waits, wait);
+    serve_wait(wait, TRUE);
+    wait_free(wait);
+    return G_SOURCE_REMOVE;
+}
+
+/* Something was given back: whoever it is enough for gets it, in the order they came. */
+static void
+serve_waits(EbBudgetDesk *self)
+{
+    if (self->serving)
+        return;
+    self->serving = TRUE;
+    for (GList *link = self->waits.head, *next; link != NULL; link = next) {
+        Wait *wait = link->data;
+        next = link->next;
+        if (!serve_wait(wait, FALSE))
+            continue;
+        g_queue_delete_link(&self->waits, link);
+        wait_free(wait);
+    }
+    self->serving = FALSE;
+}
+
+static gboolean
+may_wait(const EbBudgetClient *self)
+{
+    return self->desk->waits.length < EB_BUDGET_MAX_WAITS && self->n_waits < EB_BUDGET_MAX_OWN_WAITS;
+}
+
+static void
+put_off(EbBudgetClient *self, guint64 id, JsonObject *asked, gboolean more)
+{
+    Wait *wait = g_new0(Wait, 1);
+
+    wait->client = client_ref(self);
+    wait->id = id;
+    wait->asked = json_object_ref(asked);
+    wait->more = more;
+    wait->timer = g_timeout_source_new(EB_BUDGET_HOLD_MS);
+    g_source_set_callback(wait->timer, on_wait_over, wait, NULL);
+    g_source_attach(wait->timer, g_main_context_get_thread_default());
+    self->n_waits++;
+    g_queue_push_tail(&self->desk->waits, wait);
+}
+
+/* Those of a broker that is gone: nobody waits for their answer. */
+static void
+drop_waits(EbBudgetClient *self)
+{
+    for (GList *link = self->desk->waits.head, *next; link != NULL; link = next) {
+        Wait *wait = link->data;
+        next = link->next;
+        if (wait->client != self)
+            continue;
+        g_queue_delete_link(&self->desk->waits, link);
+        wait_free(wait);
+    }
+}
+
+/* --- what brokers ask and tell --- */
+
+static void
+take_ask(EbBudgetClient *self, guint64 id, JsonObject *asked)
+{
+    /* It hears nothing, and refuses the request in its time. */
+    if (!may_write(self))
+        return;
+    if (g_hash_table_contains(self->open, &id) || g_hash_table_size(self->open) >= EB_BUDGET_MAX_OPEN)
+        eb_broker_ctl_grant(self->broker, id, 0, EB_BUDGET_SESSION, FALSE);
+    else if (!answer(self, id, asked, FALSE, may_wait(self)))
+        put_off(self, id, asked, FALSE);
 }
 
 static void
 take_more(EbBudgetClient *self, guint64 id, JsonObject *asked)
 {
-    Open *open = g_hash_table_lookup(self->open, &id);
-    EbBudgetUse use = use_of(self, asked);
-    EbBudgetScope scope = EB_BUDGET_SESSION;
-    EbUsageRow *row = NULL;
-    guint64 tokens = 0;
+    const Open *open = g_hash_table_lookup(self->open, &id);
 
     if (!may_write(self) || (open != NULL && open->writing))
         return;
-    if (open != NULL)
-        tokens = eb_budget_extend(self->desk->budget, open->hold, (guint64)eb_json_get_int(asked, "tokens_out", 0),
-                                  &scope, &row);
-    if (row == NULL) {
-        tell(self, scope, &use);
-        eb_broker_ctl_grant(self->broker, id, 0, scope);
-        return;
-    }
-    open->writing = TRUE;
-    write_down(self, row, TRUE, id, tokens);
+    if (open == NULL)
+        eb_broker_ctl_grant(self->broker, id, 0, EB_BUDGET_SESSION, FALSE);
+    else if (!answer(self, id, asked, TRUE, may_wait(self)))
+        put_off(self, id, asked, TRUE);
 }
 
 /* Once a provider: which model it is, is the guest's to choose. */
@@ -319,6 +465,7 @@ take_used(EbBudgetClient *self, guint64 id, JsonObject *told)
     write_settled(
         self, eb_budget_settle(self->desk->budget, open != NULL ? open->hold : 0, &use, use.model, &count, now_ms()));
     g_hash_table_remove(self->open, &id);
+    serve_waits(self->desk);
 }
 
 static void
@@ -346,6 +493,9 @@ forfeit_all(EbBudgetClient *self)
     while (g_hash_table_iter_next(&iter, NULL, &open))
         write_settled(self, eb_budget_forfeit(self->desk->budget, ((Open *)open)->hold));
     g_hash_table_remove_all(self->open);
+    drop_waits(self);
+    /* Nothing was given back, but now it is known to be used. */
+    serve_waits(self->desk);
 }
 
 static void
@@ -390,6 +540,31 @@ eb_budget_client_set_turn(EbBudgetClient *self, guint turn, const char *person)
     self->turn = turn;
     g_free(self->person);
     self->person = copy;
+}
+
+gboolean
+eb_budget_desk_lacks_price(EbBudgetDesk *self, const char *provider, const char *model)
+{
+    return eb_budget_lacks_price(self->budget, provider, model);
+}
+
+gboolean
+eb_budget_desk_take_config(EbBudgetDesk *self, EbConfig *config, GError **error)
+{
+    const EbBudgetConfig *caps = eb_config_get_budget(config);
+
+    if (!eb_budget_is_capped(eb_config_get_budget(self->started_with)) && eb_budget_is_capped(caps)) {
+        eb_set_error(error, EB_ERROR_CONFIG, "budget.restart",
+                     "[budget] had no cap when the service started: the first one takes a restart (errand-box down, "
+                     "errand-box up)");
+        return FALSE;
+    }
+    eb_budget_set_config(self->budget, caps, eb_config_get_providers(config));
+    g_set_object(&self->config, config);
+    /* What people were told of the old caps is no news of the new ones. */
+    g_hash_table_remove_all(self->told);
+    serve_waits(self);
+    return TRUE;
 }
 
 JsonObject *
@@ -444,6 +619,7 @@ eb_budget_desk_finalize(GObject *object)
     g_hash_table_unref(self->told);
     g_object_unref(self->store);
     g_object_unref(self->config);
+    g_object_unref(self->started_with);
     G_OBJECT_CLASS(eb_budget_desk_parent_class)->finalize(object);
 }
 
@@ -468,6 +644,7 @@ eb_budget_desk_new(EbStore *store, EbConfig *config)
 
     self->store = g_object_ref(store);
     self->config = g_object_ref(config);
+    self->started_with = g_object_ref(config);
     self->budget = eb_budget_new(eb_config_get_budget(config), eb_config_get_providers(config));
     return self;
 }

@@ -26,6 +26,21 @@ EbBudgetDesk *eb_budget_desk_new(EbStore *store, EbConfig *config);
 void eb_budget_desk_load_async(EbBudgetDesk *self, GAsyncReadyCallback callback, gpointer user_data);
 gboolean eb_budget_desk_load_finish(EbBudgetDesk *self, GAsyncResult *result, GError **error);
 
+/** EB_BUDGET_HOLD_MS: how long a request waits for others to give back what they hold; its broker waits two seconds longer. */
+#define EB_BUDGET_HOLD_MS 8000
+/** EB_BUDGET_MAX_WAITS, EB_BUDGET_MAX_OWN_WAITS: requests that wait so, of all brokers and of one. */
+#define EB_BUDGET_MAX_WAITS 512
+#define EB_BUDGET_MAX_OWN_WAITS 64
+
+/**
+ * eb_budget_desk_take_config: other caps and prices while sessions run. FALSE: brokers that run do not ask, as there were no
+ * caps when they were started: EB_ERROR_CONFIG "budget.restart"
+ */
+gboolean eb_budget_desk_take_config(EbBudgetDesk *self, EbConfig *config, GError **error);
+
+/** eb_budget_desk_lacks_price: see eb_budget_lacks_price() */
+gboolean eb_budget_desk_lacks_price(EbBudgetDesk *self, const char *provider, const char *model);
+
 /** eb_budget_desk_serve: (transfer none): answers @broker from now on; what it returns lives as long as that. */
 EbBudgetClient *eb_budget_desk_serve(EbBudgetDesk *self, GObject *broker, const char *session);
 /** eb_budget_client_set_turn: whose turn what it asks for belongs to from now on. @person: (nullable) */

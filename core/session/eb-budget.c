@@ -71,6 +71,15 @@ eb_budget_new(const EbBudgetConfig *config, GPtrArray *providers)
 }
 
 void
+eb_budget_set_config(EbBudget *self, const EbBudgetConfig *config, GPtrArray *providers)
+{
+    self->config = config;
+    g_ptr_array_ref(providers);
+    g_ptr_array_unref(self->providers);
+    self->providers = providers;
+}
+
+void
 eb_budget_free(EbBudget *self)
 {
     if (self == NULL)
@@ -231,35 +240,56 @@ left_of(guint64 cap, guint64 used, guint64 held)
     return cap == 0 ? G_MAXUINT64 : cap - MIN(used + held, cap);
 }
 
-/* Output tokens that can be had now beside @in of the input; @scope: (out): of the cap that allows the fewest */
-static guint64
-room_for(EbBudget *self, const EbUsageRow *row, guint64 in, const EbPrice *price, gboolean *fits, EbBudgetScope *scope)
-{
-    guint64 least = G_MAXUINT64;
+/* What a request may have. */
+typedef struct {
+    guint64 output; /* tokens */
+    EbBudgetScope scope;
+    gboolean money; /* that cap's money is what allows so few */
+} Room;
 
-    *fits = TRUE;
+/*
+ * Output tokens that can be had beside @in of the input, by the cap that allows the fewest. @alone: if nothing were set
+ * aside but for @row itself.
+ */
+static Room
+room_for(EbBudget *self, const EbUsageRow *row, guint64 in, const EbPrice *price, gboolean alone)
+{
+    Room least = {G_MAXUINT64, EB_BUDGET_SESSION, FALSE};
+    guint64 cost = price != NULL ? eb_price_of(price, in, 0, 0, 0) : 0;
+
     for (guint i = 0; i < EB_BUDGET_SCOPES; i++) {
         if (!counts((EbBudgetScope)i, row->person))
             continue;
         const Sum *sum = sum_of(self, (EbBudgetScope)i, row->session, row->turn, row->person);
-        guint64 tokens = left_of(self->config->caps[i].tokens, sum->tokens, sum->held_tokens);
-        guint64 micros = left_of(self->config->caps[i].micros, sum->micros, sum->held_micros);
-        guint64 cost = price != NULL ? eb_price_of(price, in, 0, 0, 0) : 0;
-        guint64 room = tokens > in ? tokens - in : 0;
+        guint64 tokens = left_of(self->config->caps[i].tokens, sum->tokens, alone ? row->tokens_in : sum->held_tokens);
+        guint64 micros = left_of(self->config->caps[i].micros, sum->micros, alone ? row->micros : sum->held_micros);
+        guint64 room = tokens > in ? tokens - in : 0, paid = G_MAXUINT64;
         if (price != NULL && micros != G_MAXUINT64)
-            room = MIN(room, micros <= cost       ? 0
-                             : price->output == 0 ? room
-                                                  : (micros - cost) * MILLION / price->output);
+            paid = micros <= cost ? 0 : price->output == 0 ? G_MAXUINT64 : (micros - cost) * MILLION / price->output;
         /* Money that is used up stops what has no price too: nobody could say what it costs. */
         if (micros == 0)
-            room = 0;
-        if (room < least) {
-            least = room;
-            *scope = (EbBudgetScope)i;
-        }
-        *fits = *fits && room > 0;
+            paid = 0;
+        if (MIN(room, paid) < least.output)
+            least = (Room){MIN(room, paid), (EbBudgetScope)i, paid < room};
     }
     return least;
+}
+
+/* Tokens granted of @out, 0 = none. */
+static guint64
+fit(EbBudget *self, const EbUsageRow *row, guint64 in, guint64 out, gboolean whole, const EbPrice *price,
+    EbBudgetDenial *denial)
+{
+    Room room = room_for(self, row, in, price, FALSE);
+
+    if (room.output > 0 && (!whole || room.output >= out))
+        return MIN(out, room.output);
+    Room alone = room_for(self, row, in, price, TRUE);
+    *denial = (EbBudgetDenial){.scope = room.scope,
+                               .money = room.money,
+                               .temporary = alone.output > 0 && (!whole || alone.output >= out),
+                               .gains = alone.output > room.output};
+    return 0;
 }
 
 static EbUsageRow *
@@ -275,21 +305,24 @@ copy_row(const EbUsageRow *row)
 
 guint64
 eb_budget_reserve(EbBudget *self, const EbBudgetUse *use, guint64 in, guint64 out, gboolean whole, gint64 now_ms,
-                  EbBudgetScope *scope, EbUsageRow **row)
+                  EbBudgetDenial *denial, EbUsageRow **row)
 {
     gint64 day = eb_budget_day(now_ms);
     g_autoptr(EbUsageRow) mine =
         eb_usage_row_new(use->session, use->turn, MAX(day, self->day), use->person, use->provider, use->model);
     const EbPrice *price = price_of(self, use->provider, use->model);
-    gboolean fits = TRUE;
+    EbBudgetDenial none = {0};
 
     *row = NULL;
     turn_day(self, day);
     forget_old_turns(self, use->session, use->turn);
-    guint64 room = room_for(self, mine, in, price, &fits, scope);
-    if (!fits || (whole && room < out))
+    /* A request without an answer needs room for one token of it all the same. */
+    guint64 granted = fit(self, mine, in, MAX(out, 1), whole, price, &none);
+    if (granted == 0) {
+        *denial = none;
         return 0;
-    out = MIN(out, room);
+    }
+    out = MIN(out, granted);
     mine->hold = ++self->last_hold;
     mine->tokens_in = in + out;
     mine->micros = price != NULL ? eb_price_of(price, in, out, 0, 0) : 0;
@@ -302,20 +335,19 @@ eb_budget_reserve(EbBudget *self, const EbBudgetUse *use, guint64 in, guint64 ou
 }
 
 guint64
-eb_budget_extend(EbBudget *self, gint64 hold_id, guint64 tokens, EbBudgetScope *scope, EbUsageRow **row)
+eb_budget_extend(EbBudget *self, gint64 hold_id, guint64 tokens, gboolean whole, EbBudgetDenial *denial,
+                 EbUsageRow **row)
 {
     Hold *hold = g_hash_table_lookup(self->holds, &hold_id);
-    gboolean fits = TRUE;
 
     *row = NULL;
-    *scope = EB_BUDGET_SESSION;
+    *denial = (EbBudgetDenial){.scope = EB_BUDGET_SESSION};
     if (hold == NULL)
         return 0;
     const EbPrice *price = price_of(self, hold->row->provider, hold->row->model);
-    guint64 room = room_for(self, hold->row, 0, price, &fits, scope);
-    if (!fits)
+    tokens = fit(self, hold->row, 0, MAX(tokens, 1), whole, price, denial);
+    if (tokens == 0)
         return 0;
-    tokens = MIN(tokens, room);
     guint64 micros = price != NULL ? eb_price_of(price, 0, tokens, 0, 0) : 0;
     set_aside(self, hold->row, tokens, micros, FALSE);
     hold->row->tokens_in += tokens;
@@ -388,34 +420,59 @@ eb_budget_forfeit(EbBudget *self, gint64 hold_id)
 
 /* --- telling --- */
 
+static const Sum *
+sum_of_use(EbBudget *self, EbBudgetScope scope, const EbBudgetUse *use)
+{
+    return sum_of(self, scope, use->session, use->turn, use->person != NULL ? use->person : "");
+}
+
+EbBudgetState
+eb_budget_judge(EbBudget *self, const EbBudgetDenial *denial, const EbBudgetUse *use)
+{
+    const Sum *sum = sum_of_use(self, denial->scope, use);
+    gboolean full = denial->money ? sum->micros >= self->config->caps[denial->scope].micros
+                                  : sum->tokens >= self->config->caps[denial->scope].tokens;
+
+    return full ? EB_BUDGET_USED_UP : denial->temporary ? EB_BUDGET_SET_ASIDE : EB_BUDGET_TOO_LITTLE;
+}
+
+/* (transfer full): "0.04 of 0.05 USD", "1200 of 5000 tokens", and what of them others have set aside */
+static char *
+describe_sum(EbBudget *self, const EbBudgetDenial *denial, const Sum *sum)
+{
+    guint64 cap = denial->money ? self->config->caps[denial->scope].micros : self->config->caps[denial->scope].tokens;
+    guint64 held = denial->money ? sum->held_micros : sum->held_tokens;
+    g_autofree char *used =
+        denial->money ? eb_money_format(sum->micros) : g_strdup_printf("%" G_GUINT64_FORMAT, sum->tokens);
+    g_autofree char *most = denial->money ? eb_money_format(cap) : g_strdup_printf("%" G_GUINT64_FORMAT, cap);
+    g_autofree char *aside = denial->money ? eb_money_format(held) : g_strdup_printf("%" G_GUINT64_FORMAT, held);
+    const char *unit = denial->money ? self->config->currency : "tokens";
+
+    return held > 0
+               ? g_strdup_printf("%s of %s %s, and %s are set aside for requests under way", used, most, unit, aside)
+               : g_strdup_printf("%s of %s %s", used, most, unit);
+}
+
 char *
-eb_budget_describe(EbBudget *self, EbBudgetScope scope, const EbBudgetUse *use, gint64 now_ms)
+eb_budget_describe(EbBudget *self, const EbBudgetDenial *denial, const EbBudgetUse *use, gint64 now_ms)
 {
     static const char *const who[] = {"this turn", "this session", "this person, today",
                                       "all sessions together, today"};
-    const char *name = eb_budget_scope_to_string(scope);
-    const Sum *sum = sum_of(self, scope, use->session, use->turn, use->person != NULL ? use->person : "");
-    guint64 cap = self->config->caps[scope].tokens;
-    guint64 micros = self->config->caps[scope].micros;
-    gboolean money = micros > 0 && (cap == 0 || sum->micros + sum->held_micros >= micros);
-    const char *until = scope == EB_BUDGET_PERSON || scope == EB_BUDGET_DAY ? ", or wait until 00:00 UTC" : "";
+    static const char *const states[] = {
+        [EB_BUDGET_USED_UP] = "the budget is used up",
+        [EB_BUDGET_TOO_LITTLE] = "what is left of the budget is too little for the next request",
+        [EB_BUDGET_SET_ASIDE] = "what is left of the budget is set aside for other requests just now",
+    };
+    EbBudgetState state = eb_budget_judge(self, denial, use);
+    g_autofree char *sum = describe_sum(self, denial, sum_of_use(self, denial->scope, use));
+    gboolean daily = denial->scope == EB_BUDGET_PERSON || denial->scope == EB_BUDGET_DAY;
 
-    g_autofree char *held =
-        sum->held_tokens > 0
-            ? g_strdup_printf(" (%" G_GUINT64_FORMAT " of these tokens are set aside for requests under way)",
-                              sum->held_tokens)
-            : g_strdup("");
-    if (money) {
-        g_autofree char *used = eb_money_format(sum->micros + sum->held_micros);
-        g_autofree char *most = eb_money_format(micros);
-        return g_strdup_printf(
-            "the budget is used up: %s used %s of %s %s%s; an operator can raise [budget] %s_money and "
-            "restart the service%s",
-            who[scope], used, most, self->config->currency, held, name, until);
-    }
-    return g_strdup_printf("the budget is used up: %s used %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                           " tokens%s; an operator can raise [budget] %s_tokens and restart the service%s",
-                           who[scope], sum->tokens + sum->held_tokens, cap, held, name, until);
+    return g_strdup_printf("%s: %s used %s; %san operator can raise [budget] %s_%s%s and reload the service%s",
+                           states[state], who[denial->scope], sum,
+                           state == EB_BUDGET_SET_ASIDE ? "agents try again by themselves, and " : "",
+                           eb_budget_scope_to_string(denial->scope), denial->money ? "money" : "tokens",
+                           state == EB_BUDGET_TOO_LITTLE ? " (or lower reserve_tokens)" : "",
+                           daily ? "; at 00:00 UTC a new day begins" : "");
 }
 
 static void

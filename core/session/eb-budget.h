@@ -15,6 +15,14 @@ typedef struct {
     const char *model; /* (nullable): as far as it is known */
 } EbBudgetUse;
 
+/** EbBudgetDenial: what a request did not fit into. */
+typedef struct {
+    EbBudgetScope scope;
+    gboolean money;     /* of its two caps the one on money */
+    gboolean temporary; /* it fits once others gave back what is set aside for them */
+    gboolean gains;     /* more of it fits then, if not all */
+} EbBudgetDenial;
+
 /** EbBudgetCount: what a request used; cached and written tokens are part of in. */
 typedef struct {
     guint64 in, out, cached, written;
@@ -30,6 +38,8 @@ typedef struct _EbBudget EbBudget;
 
 /** eb_budget_new: @config, @providers (element-type EbProviderConfig): outlive it */
 EbBudget *eb_budget_new(const EbBudgetConfig *config, GPtrArray *providers);
+/** eb_budget_set_config: other caps and prices, from the next request on; what was used and set aside stays. As eb_budget_new(). */
+void eb_budget_set_config(EbBudget *self, const EbBudgetConfig *config, GPtrArray *providers);
 void eb_budget_free(EbBudget *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(EbBudget, eb_budget_free)
 /** eb_budget_is_capped: FALSE: nothing is set aside, only counted. */
@@ -44,15 +54,16 @@ void eb_budget_add_past(EbBudget *self, const EbUsageRow *row);
 /**
  * eb_budget_reserve: sets aside @in tokens and up to @out more for a request.
  * @whole: all of it or nothing; FALSE: what is left will do
- * @scope: (out): the cap that is reached, with 0
+ * @denial: (out): set with 0
  * @row: (out) (transfer full) (nullable): what to write down before the request goes up
  *
  * Returns: tokens granted, those of @in included; 0 = none
  */
 guint64 eb_budget_reserve(EbBudget *self, const EbBudgetUse *use, guint64 in, guint64 out, gboolean whole,
-                          gint64 now_ms, EbBudgetScope *scope, EbUsageRow **row);
+                          gint64 now_ms, EbBudgetDenial *denial, EbUsageRow **row);
 /** eb_budget_extend: up to @tokens more for request @hold; 0 = there is no more. As eb_budget_reserve(). */
-guint64 eb_budget_extend(EbBudget *self, gint64 hold, guint64 tokens, EbBudgetScope *scope, EbUsageRow **row);
+guint64 eb_budget_extend(EbBudget *self, gint64 hold, guint64 tokens, gboolean whole, EbBudgetDenial *denial,
+                         EbUsageRow **row);
 /**
  * eb_budget_settle: (transfer full): what to write down of a request that is over.
  * @hold: 0 = nothing was set aside for it; @use: then; @model: (nullable): as the answer says
@@ -64,8 +75,15 @@ gboolean eb_budget_lacks_price(EbBudget *self, const char *provider, const char 
 /** eb_budget_forfeit: (transfer full) (nullable): nobody will tell what request @hold used: all that was set aside. */
 EbUsageRow *eb_budget_forfeit(EbBudget *self, gint64 hold);
 
-/** eb_budget_describe: (transfer full): which cap is reached, and what to do: for people */
-char *eb_budget_describe(EbBudget *self, EbBudgetScope scope, const EbBudgetUse *use, gint64 now_ms);
+/** EbBudgetState: how a cap stands that stopped a request. */
+typedef enum {
+    EB_BUDGET_USED_UP,
+    EB_BUDGET_TOO_LITTLE, /* what is left is less than a request needs */
+    EB_BUDGET_SET_ASIDE,  /* what is left is set aside for others */
+} EbBudgetState;
+EbBudgetState eb_budget_judge(EbBudget *self, const EbBudgetDenial *denial, const EbBudgetUse *use);
+/** eb_budget_describe: (transfer full): which cap stopped a request, and what to do: for people */
+char *eb_budget_describe(EbBudget *self, const EbBudgetDenial *denial, const EbBudgetUse *use, gint64 now_ms);
 /** eb_budget_to_json: (transfer full): {currency, turn?, session?, person?, day: {tokens, money, max_tokens, max_money,
  *  held_tokens}}. @use: (nullable): NULL = the day alone */
 JsonObject *eb_budget_to_json(EbBudget *self, const EbBudgetUse *use, gint64 now_ms);

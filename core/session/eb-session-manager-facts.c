@@ -78,13 +78,12 @@ survey_json(const EbEgressSurvey *survey)
 }
 
 static JsonArray *
-unpriced_json(EbConfig *config, GPtrArray *models)
+unpriced_json(EbBudgetDesk *desk, GPtrArray *models)
 {
-    g_autoptr(EbBudget) budget = eb_budget_new(eb_config_get_budget(config), eb_config_get_providers(config));
     JsonArray *array = json_array_new();
     for (guint i = 0; i + 1 < models->len && json_array_get_length(array) < MAX_MODELS; i += 2) {
         if (models->pdata[i] == NULL || models->pdata[i + 1] == NULL ||
-            !eb_budget_lacks_price(budget, models->pdata[i], models->pdata[i + 1]))
+            !eb_budget_desk_lacks_price(desk, models->pdata[i], models->pdata[i + 1]))
             continue;
         /* A model's name is what a guest asked for. */
         g_autofree char *shown = eb_log_escape(models->pdata[i + 1], -1, 96);
@@ -109,9 +108,16 @@ on_gathered(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     JsonObject *object = json_object_new();
     json_object_set_object_member(object, "audit", survey_json(facts->survey));
-    json_object_set_array_member(object, "unpriced", unpriced_json(self->parts->config, facts->models));
+    json_object_set_array_member(object, "unpriced", unpriced_json(self->parts->budget, facts->models));
     facts_free(facts);
     g_task_return_pointer(task, object, (GDestroyNotify)json_object_unref);
+}
+
+gboolean
+eb_session_manager_take_budget(EbSessionManager *self, EbConfig *config, GError **error)
+{
+    g_return_val_if_fail(EB_IS_SESSION_MANAGER(self), FALSE);
+    return eb_budget_desk_take_config(self->parts->budget, config, error);
 }
 
 void

@@ -98,6 +98,8 @@ void eb_session_manager_check_async(EbSessionManager *self, GCancellable *cancel
 EbProbeReport *eb_session_manager_check_finish(EbSessionManager *self, GAsyncResult *result, GError **error);
 /** eb_session_manager_get_probe: (transfer none) (nullable): what the backend said last, accepted or not. */
 const EbProbeReport *eb_session_manager_get_probe(EbSessionManager *self);
+/** eb_session_manager_take_budget: caps and prices of @config hold from now on; see eb_budget_desk_take_config(). */
+gboolean eb_session_manager_take_budget(EbSessionManager *self, EbConfig *config, GError **error);
 /**
  * eb_session_manager_facts_async: what the doctor asks the service for: {audit: {chains, rows, checked, broken: [{session, at,
  * why}]}, unpriced: [{provider, model}]}: what was used in the last 30 days and has no price where money is capped.

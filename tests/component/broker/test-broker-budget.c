@@ -13,6 +13,7 @@ typedef struct {
     guint64 granted;
     guint n_asked, n_more, n_used;
     gboolean silent; /* does not answer */
+    gboolean later;  /* what it does not grant may be granted later */
     guint64 used;    /* in and out of the last report */
     gboolean estimated;
     char *model;
@@ -40,7 +41,7 @@ on_budget(EbBrokerCtl *ctl, guint type, JsonObject *told, gpointer user_data)
     guint64 tokens = MIN(in + out, self->left);
     self->left -= tokens;
     self->granted += tokens;
-    eb_broker_ctl_grant(ctl, id, tokens, 1);
+    eb_broker_ctl_grant(ctl, id, tokens, 1, self->later);
 }
 
 static Service *
@@ -156,6 +157,20 @@ test_exhausted(void)
     /* What costs nothing still goes. */
     g_autofree char *count = ask(service, "/v1/messages/count_tokens", "{}");
     g_assert_cmpuint(eb_test_status_of(count), ==, 200);
+}
+
+/* What others only hold may be given back: a status that libraries try again, and when. */
+static void
+test_busy(void)
+{
+    g_autoptr(Service) service = service_new(0, TRUE);
+    service->later = TRUE;
+    g_autofree char *answer = ask(service, "/v1/chat/completions", "{\"model\":\"m\"}");
+
+    eb_test_assert_refused(answer, 503, "budget-busy");
+    g_assert_nonnull(strstr(answer, "\r\nRetry-After: 10\r\n"));
+    g_assert_nonnull(strstr(answer, "of what this session may use"));
+    g_assert_cmpuint(eb_test_origin_get_count(service->broker->origin), ==, 0);
 }
 
 static void
@@ -374,6 +389,7 @@ main(int argc, char **argv)
     eb_test_init(&argc, &argv);
     g_test_add_func("/broker-budget/counted", test_counted);
     g_test_add_func("/broker-budget/exhausted", test_exhausted);
+    g_test_add_func("/broker-budget/busy", test_busy);
     g_test_add_func("/broker-budget/uncounted", test_uncounted);
     g_test_add_func("/broker-budget/mid-stream", test_mid_stream);
     g_test_add_func("/broker-budget/late-body", test_late_body);

@@ -69,9 +69,17 @@ test_life(ServiceFixture *fixture, gconstpointer data)
     g_assert_cmpint(second.code, ==, 4);
     g_assert_nonnull(strstr(second.err, pid));
 
+    service_configure(fixture, "[budget]\nday_tokens = 1000\n");
     g_subprocess_send_signal(process, SIGHUP);
     service_wait_notice(fixture, "RELOADING=1");
     service_wait_notice(fixture, "READY=1");
+    while (TRUE) {
+        g_autofree char *log = service_read_log(fixture);
+        if (strstr(log, "caps and prices stay as they were: [budget] had no cap") != NULL)
+            break;
+        g_usleep(10000);
+    }
+    service_configure(fixture, NULL);
     service_stop(process);
     g_assert_cmpint(access(fixture->socket, F_OK), ==, -1);
     /* And again: nothing of the first is in the way. */

@@ -78,6 +78,7 @@ session_new(Service *service, const char *id, const char *person)
 typedef struct {
     EbTestBroker *broker;
     const char *path;
+    const char *body; /* (nullable): one that streams */
     GThread *thread;
     char *answer;
     gint *left;
@@ -87,13 +88,14 @@ static gpointer
 run_request(gpointer data)
 {
     Request *self = data;
-    g_autofree char *text = g_strdup_printf(
-        "POST /provider/openai/v1%s/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:47129\r\n"
-        "Authorization: Bearer " TEST_NONCE "\r\nContent-Length: 15\r\nConnection: close\r\n\r\n{\"stream\":true}",
-        self->path);
+    const char *body = self->body != NULL ? self->body : "{\"stream\":true}";
+    g_autofree char *text =
+        g_strdup_printf("POST /provider/openai/v1%s/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:47129\r\n"
+                        "Authorization: Bearer " TEST_NONCE "\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                        self->path, strlen(body), body);
     self->answer = eb_test_broker_ask(self->broker, text);
-    if (g_atomic_int_dec_and_test(self->left))
-        g_main_context_wakeup(NULL);
+    g_atomic_int_add(self->left, -1);
+    g_main_context_wakeup(NULL);
     return NULL;
 }
 
@@ -155,7 +157,8 @@ test_race(void)
         g_autoptr(EbTestBroker) two = session_new(&service, "two", "bob");
         EbTestBroker *const brokers[] = {one, two};
         guint answered = race(&service, brokers);
-        g_assert_cmpuint(answered, >=, CAP / EACH);
+        /* Those that found no room waited for those before them. */
+        g_assert_cmpuint(answered, ==, 2 * REQUESTS);
         g_assert_cmpint(number(&service, "day", "tokens"), ==, 42 * answered);
     }
     service_close(&service);
@@ -289,6 +292,100 @@ test_flood(void)
     service_open(&service, "[budget]\nday_tokens = 2000000\nreserve_tokens = 1000\n");
     g_assert_cmpint(number(&service, "day", "tokens"), ==, FLOOD * EACH_USED + 42);
     service_close(&service);
+}
+
+static EbTestBroker *
+session_with_hang(Service *service, int *hang)
+{
+    static const char HANG[] = "POST /provider/openai/v1/hang/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:47129\r\n"
+                               "Authorization: Bearer " TEST_NONCE "\r\nContent-Length: 15\r\n\r\n{\"stream\":true}";
+    EbTestBroker *broker = session_new(service, "one", "ann");
+
+    *hang = eb_test_broker_connect(broker);
+    eb_test_send(*hang, HANG, strlen(HANG));
+    eb_test_run_until(has_held, service);
+    return broker;
+}
+
+static gboolean
+one_is_answered(gpointer data)
+{
+    return g_atomic_int_get((gint *)data) <= EB_BUDGET_MAX_OWN_WAITS;
+}
+
+static void
+raise_caps(Service *service, const char *budget)
+{
+    g_autofree char *file = g_build_filename(service->dir, "errand-box.toml", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(EbConfig) raised = NULL;
+
+    eb_test_write_file(file, budget);
+    raised = eb_config_load_dir(service->dir, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(eb_budget_desk_take_config(service->desk, raised, &error));
+    g_assert_no_error(error);
+}
+
+/*
+ * What is left is set aside for a request that hangs: others wait, and no more of them than are let; a cap that is raised
+ * lets them through, as many at a time as fit.
+ */
+static void
+test_waits(void)
+{
+    enum { N = EB_BUDGET_MAX_OWN_WAITS + 1 };
+    Service service = {0};
+    Request requests[N];
+    gint left = N;
+    guint busy = 0, answered = 0;
+    int hang;
+
+    service_open(&service, "[budget]\nsession_tokens = 20000\nreserve_tokens = 12000\n");
+    {
+        g_autoptr(EbTestBroker) one = session_with_hang(&service, &hang);
+        for (guint i = 0; i < N; i++) {
+            requests[i] = (Request){.broker = one, .path = "/usage", .body = "{\"max_tokens\":12000}", .left = &left};
+            requests[i].thread = g_thread_new("request", run_request, &requests[i]);
+        }
+        /* One more than may wait: it is told at once to come again. */
+        eb_test_run_until(one_is_answered, &left);
+        g_assert_nonnull(strstr(service.told->str, "set aside for other requests just now"));
+        raise_caps(&service, "[budget]\nsession_tokens = 60000\nreserve_tokens = 12000\n");
+        eb_test_run_until(is_zero, &left);
+        close(hang);
+        for (guint i = 0; i < N; i++) {
+            g_thread_join(requests[i].thread);
+            guint status = eb_test_status_of(requests[i].answer);
+            busy += status == 503 && strstr(requests[i].answer, "budget-busy") != NULL;
+            answered += status == 200;
+            g_free(requests[i].answer);
+        }
+        g_assert_cmpuint(busy, ==, 1);
+        g_assert_cmpuint(answered, ==, EB_BUDGET_MAX_OWN_WAITS);
+        g_assert_cmpint(number(&service, "session", "max_tokens"), ==, 60000);
+        eb_test_run_until(nothing_held, &service);
+    }
+    service_close(&service);
+    g_free(service.dir);
+}
+
+/* A broker that was started without a cap does not ask: the first one takes a restart. */
+static void
+test_first_cap(void)
+{
+    Service service = {0};
+
+    service_open(&service, "");
+    {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *file = g_build_filename(service.dir, "errand-box.toml", NULL);
+        eb_test_write_file(file, "[budget]\nsession_tokens = 40000\n");
+        g_autoptr(EbConfig) first = eb_config_load_dir(service.dir, NULL, &error);
+        g_assert_false(eb_budget_desk_take_config(service.desk, first, &error));
+        eb_test_assert_error(error, EB_ERROR_CONFIG, "budget.restart", "takes a restart");
+    }
+    service_close(&service);
     g_free(service.dir);
 }
 
@@ -297,6 +394,8 @@ main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/session-budget/race", test_race);
+    g_test_add_func("/session-budget/waits", test_waits);
+    g_test_add_func("/session-budget/first-cap", test_first_cap);
     g_test_add_func("/session-budget/died", test_died);
     g_test_add_func("/session-budget/flood", test_flood);
     return g_test_run();

@@ -44,13 +44,17 @@ tear_down(Fixture *f, gconstpointer data)
     g_ptr_array_unref(f->providers);
 }
 
+static EbBudgetDenial last_denial;
+
 static guint64
 reserve(Fixture *f, const EbBudgetUse *use, guint64 in, guint64 out, gboolean whole, gint64 now, gint64 *hold,
         EbBudgetScope *scope)
 {
     g_autoptr(EbUsageRow) row = NULL;
-    guint64 tokens = eb_budget_reserve(f->budget, use, in, out, whole, now, scope, &row);
+    guint64 tokens = eb_budget_reserve(f->budget, use, in, out, whole, now, &last_denial, &row);
     g_assert_true((tokens > 0) == (row != NULL));
+    if (tokens == 0)
+        *scope = last_denial.scope;
     if (row != NULL && hold != NULL)
         *hold = row->hold;
     return tokens;
@@ -126,7 +130,7 @@ test_scopes(Fixture *f, gconstpointer data)
         settle(f, hold, &use, 1000, 4500, NOON);
         g_assert_cmpuint(reserve(f, &use, 1, 1, FALSE, NOON, NULL, &scope), ==, 0);
         g_assert_cmpint(scope, ==, cases[i].scope);
-        g_autofree char *text = eb_budget_describe(f->budget, scope, &use, NOON);
+        g_autofree char *text = eb_budget_describe(f->budget, &last_denial, &use, NOON);
         g_autofree char *key = g_strconcat("[budget] ", eb_budget_scope_to_string(scope), "_tokens", NULL);
         g_assert_nonnull(strstr(text, key));
         g_assert_nonnull(strstr(text, "5500 of 5000"));
@@ -145,13 +149,13 @@ test_whole_and_more(Fixture *f, gconstpointer data)
     g_assert_cmpuint(reserve(f, &use, 4000, 8000, TRUE, NOON, NULL, &scope), ==, 0);
     g_assert_cmpuint(reserve(f, &use, 4000, 1000, FALSE, NOON, &hold, &scope), ==, 5000);
     g_autoptr(EbUsageRow) row = NULL;
-    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, &scope, &row), ==, 3000);
+    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, FALSE, &last_denial, &row), ==, 3000);
     g_assert_cmpuint(row->tokens_in, ==, 8000);
     g_clear_pointer(&row, eb_usage_row_free);
-    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, &scope, &row), ==, 2000);
+    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, FALSE, &last_denial, &row), ==, 2000);
     g_clear_pointer(&row, eb_usage_row_free);
-    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, &scope, &row), ==, 0);
-    g_assert_cmpuint(eb_budget_extend(f->budget, hold + 77, 3000, &scope, &row), ==, 0);
+    g_assert_cmpuint(eb_budget_extend(f->budget, hold, 3000, FALSE, &last_denial, &row), ==, 0);
+    g_assert_cmpuint(eb_budget_extend(f->budget, hold + 77, 3000, FALSE, &last_denial, &row), ==, 0);
     /* Its broker died: all of it counts. */
     row = eb_budget_forfeit(f->budget, hold);
     g_assert_true(row->estimated);
@@ -187,7 +191,7 @@ test_money(Fixture *f, gconstpointer data)
     g_assert_cmpuint(reserve(f, &mini, 0, 11250, TRUE, NOON, &hold, &scope), ==, 11250);
     settle(f, hold, &mini, 0, 11250, NOON);
     g_assert_cmpuint(reserve(f, &unknown, 1, 1, FALSE, NOON, NULL, &scope), ==, 0);
-    g_autofree char *text = eb_budget_describe(f->budget, scope, &dear, NOON);
+    g_autofree char *text = eb_budget_describe(f->budget, &last_denial, &dear, NOON);
     g_assert_nonnull(strstr(text, "0.05 of 0.05 USD"));
     g_assert_nonnull(strstr(text, "[budget] session_money"));
 }
@@ -205,6 +209,53 @@ test_huge(Fixture *f, gconstpointer data)
         g_autoptr(EbUsageRow) row = eb_budget_settle(f->budget, 0, &use, "dear", &count, NOON);
         g_assert_cmpuint(reserve(f, &other, 1, 1, FALSE, NOON, NULL, &scope), ==, 0);
     }
+}
+
+static void
+assert_denied(Fixture *f, const EbBudgetUse *use, EbBudgetState state, const char *text)
+{
+    g_autofree char *said = eb_budget_describe(f->budget, &last_denial, use, NOON);
+    g_test_message("%s", said);
+    g_assert_cmpint(eb_budget_judge(f->budget, &last_denial, use), ==, state);
+    g_assert_nonnull(strstr(said, text));
+}
+
+/* What others only hold is no end of the budget; what does not fit even without them is. */
+static void
+test_temporary(Fixture *f, gconstpointer data)
+{
+    const EbBudgetUse use = {"a", 1, "ann", "main", "dear"};
+    EbBudgetScope scope;
+    gint64 first = 0, second = 0;
+
+    f->config.caps[EB_BUDGET_SESSION].tokens = 10000;
+    g_assert_cmpuint(reserve(f, &use, 1000, 8000, TRUE, NOON, &first, &scope), ==, 9000);
+    g_assert_cmpuint(reserve(f, &use, 1000, 2000, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_true(last_denial.temporary);
+    assert_denied(f, &use, EB_BUDGET_SET_ASIDE,
+                  "used 0 of 10000 tokens, and 9000 are set aside for requests under way");
+    g_assert_cmpuint(reserve(f, &use, 3000, 8000, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_false(last_denial.temporary);
+    assert_denied(f, &use, EB_BUDGET_TOO_LITTLE, "[budget] session_tokens (or lower reserve_tokens)");
+    g_assert_cmpuint(reserve(f, &use, 500, 500, TRUE, NOON, &second, &scope), ==, 1000);
+    /* More for one: what it holds itself it cannot wait for. */
+    g_autoptr(EbUsageRow) row = NULL;
+    g_assert_cmpuint(eb_budget_extend(f->budget, first, 500, FALSE, &last_denial, &row), ==, 0);
+    g_assert_true(last_denial.temporary);
+    settle(f, second, &use, 500, 500, NOON);
+    g_assert_cmpuint(eb_budget_extend(f->budget, first, 500, FALSE, &last_denial, &row), ==, 0);
+    g_assert_false(last_denial.temporary);
+    settle(f, first, &use, 4000, 5000, NOON);
+    g_assert_cmpuint(reserve(f, &use, 1, 1, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_false(last_denial.temporary);
+    assert_denied(f, &use, EB_BUDGET_USED_UP, "the budget is used up: this session used 10000 of 10000 tokens");
+    /* The cap that is named is the one that did not hold it, whatever the other one says. */
+    f->config.caps[EB_BUDGET_SESSION].tokens = 20000;
+    g_assert_true(eb_money_parse("0.16", &f->config.caps[EB_BUDGET_SESSION].micros));
+    g_assert_cmpuint(reserve(f, &use, 1000, 5000, TRUE, NOON, NULL, &scope), ==, 0);
+    g_assert_true(last_denial.money);
+    assert_denied(f, &use, EB_BUDGET_TOO_LITTLE,
+                  "used 0.155 of 0.16 USD; an operator can raise [budget] session_money");
 }
 
 /* A new day begins at 00:00 UTC; what was set aside before it is still set aside. */
@@ -255,12 +306,11 @@ test_killed(Fixture *f, gconstpointer data)
     g_autofree char *path = g_build_filename(dir, "state.db", NULL);
     const EbBudgetUse use = {"a", 1, "ann", "main", ""};
     EbStore *store = open_store(path);
-    EbBudgetScope scope;
 
     f->config.caps[EB_BUDGET_DAY].tokens = 10000;
     for (guint i = 0; i < 3; i++) {
         EbUsageRow *row = NULL;
-        g_assert_cmpuint(eb_budget_reserve(f->budget, &use, 1000, 1000, TRUE, NOON, &scope, &row), ==, 2000);
+        g_assert_cmpuint(eb_budget_reserve(f->budget, &use, 1000, 1000, TRUE, NOON, &last_denial, &row), ==, 2000);
         gint64 hold = row->hold;
         write_row(store, row, TRUE);
         EbBudgetCount count = {.in = 10, .out = 20};
@@ -329,6 +379,7 @@ main(int argc, char **argv)
     ADD("whole-and-more", test_whole_and_more);
     ADD("money", test_money);
     ADD("huge", test_huge);
+    ADD("temporary", test_temporary);
     ADD("midnight", test_midnight);
     ADD("killed", test_killed);
     ADD("prices", test_prices);
