@@ -116,6 +116,7 @@ typedef struct {
 typedef struct {
     GHashTable *seen;   /* (element-type utf8): names they have */
     const char *broken; /* (nullable): the first that cannot be read */
+    JsonArray *problems;
 } Before;
 
 static void
@@ -170,6 +171,19 @@ add_row(JsonArray *found, const Row *row, gint64 now)
     json_array_add_object_element(found, object);
 }
 
+/* For the doctor: only a store that is closed to whoever asks may be well for others. */
+static void
+add_problem(JsonArray *problems, const char *store, const GError *error)
+{
+    JsonObject *object = json_object_new();
+    const char *reason = eb_error_get_reason(error);
+
+    json_object_set_string_member(object, "store", store);
+    json_object_set_string_member(object, "reason", reason != NULL ? reason : "");
+    json_object_set_string_member(object, "error", error->message);
+    json_array_add_object_element(problems, object);
+}
+
 static int
 list_store(EbCli *cli, const EbExtension *store, Before *before, JsonArray *found)
 {
@@ -182,6 +196,7 @@ list_store(EbCli *cli, const EbExtension *store, Before *before, JsonArray *foun
 
     if (names == NULL) {
         before->broken = broken != NULL ? broken : store->name;
+        add_problem(before->problems, store->name, error);
         return eb_cli_fail(cli, store->name, error);
     }
     for (char **name = names; *name != NULL; name++) {
@@ -213,7 +228,7 @@ eb_cli_creds_list(EbCli *cli, GPtrArray *stores)
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     const char *wanted = eb_cli_args_value(eb_cli_get_args(cli), "store");
     JsonArray *found = json_array_new();
-    Before before = {seen, NULL};
+    Before before = {seen, NULL, json_array_new()};
     int code = EB_EXIT_OK;
 
     for (guint i = 0; i < stores->len; i++) {
@@ -225,6 +240,16 @@ eb_cli_creds_list(EbCli *cli, GPtrArray *stores)
     }
     if (code == EB_EXIT_OK && json_array_get_length(found) == 0)
         eb_cli_note(cli, "no credential is kept here (errand-box creds set NAME)");
-    eb_cli_creds_print_json(cli, "credentials", found);
+    if (!eb_cli_get_json(cli)) {
+        json_array_unref(found);
+        json_array_unref(before.problems);
+        return code;
+    }
+    JsonObject *root = json_object_new();
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_object_set_array_member(root, "credentials", found);
+    json_object_set_array_member(root, "problems", before.problems);
+    json_node_take_object(node, root);
+    eb_cli_print_json(cli, node);
     return code;
 }

@@ -72,6 +72,27 @@ add_part(GString *text, const char *part)
     g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", part);
 }
 
+/* (transfer full) (nullable): a store that no session can read either, which ends each of their searches. */
+static EbCheckResult *
+judge_broken(const DcCredentials *credentials)
+{
+    /* What the service may read all the same: as its own account, or with a key that systemd hands to it alone. */
+    static const char *const OURS[] = {"credentials.unreadable", "sealed.no-key", "", NULL};
+    JsonArray *problems = eb_json_get_array(eb_json_node_object(credentials->list), "problems");
+
+    for (guint i = 0; problems != NULL && i < json_array_get_length(problems); i++) {
+        JsonObject *one = eb_json_array_object(problems, i);
+        const char *store = eb_json_get_string(one, "store"), *why = eb_json_get_string(one, "error");
+        const char *reason = eb_json_get_string(one, "reason");
+        if (store == NULL || why == NULL || reason == NULL || g_strv_contains(OURS, reason))
+            continue;
+        EbCheckResult *result = eb_check_result_new(EB_CHECK_FAIL, "%s: %s", store, why);
+        eb_check_result_set_remedy(result, "do what it says, then `errand-box creds list`");
+        return result;
+    }
+    return NULL;
+}
+
 /* What the stores themselves said. */
 static EbCheckResult *
 judge_listed(const DcCredentials *credentials, const char *const *needed)
@@ -95,6 +116,9 @@ judge_listed(const DcCredentials *credentials, const char *const *needed)
     }
     if (first == NULL)
         return eb_check_result_new(EB_CHECK_OK, "%s", there->str);
+    EbCheckResult *broken = judge_broken(credentials);
+    if (broken != NULL)
+        return broken;
     if (credentials->problem != NULL)
         return eb_check_result_new(EB_CHECK_SKIPPED, "in no store that can be read here: %s (%s)", missing->str,
                                    credentials->problem);

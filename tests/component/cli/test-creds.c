@@ -212,6 +212,7 @@ test_not_used(Fixture *f, gconstpointer data)
     g_assert_cmpint(chmod(f->key, 0644), ==, 0);
     run(f, NULL, "creds list", 2, "not used: sealed, which is asked first, cannot be read");
     run(f, NULL, "creds list --json", 2, "\"used\":false");
+    run(f, NULL, "creds list --json", 2, "\"problems\":[{\"store\":\"sealed\",\"reason\":\"sealed.no-key\"");
     run(f, "hunter-new", "creds set model-key --store env-file", 0,
         "as long as sealed, which is asked first, cannot be");
 }
@@ -312,6 +313,9 @@ test_doctor(Fixture *f, gconstpointer data)
     run(f, NULL, "doctor --check E-82", 1, "main: no store has its key model-key");
     /* What is sealed under a key that is not here is not known to be missing. */
     run(f, "hunter-new", "creds set model-key", 0, "kept in sealed");
+    eb_test_write_file(f->key, "another key, of more than two and thirty bytes\n");
+    g_assert_cmpint(chmod(f->key, 0600), ==, 0);
+    run(f, NULL, "doctor --check E-30", 1, "sealed with another key");
     g_assert_cmpint(remove(f->key), ==, 0);
     run(f, NULL, "doctor --check E-30", 0, "skip");
     run(f, NULL, "doctor --check E-85", 0, "it cannot be known here");
