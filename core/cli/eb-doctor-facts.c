@@ -18,7 +18,9 @@ set(EbConfigSection *settings, const char *key, const char *value)
 static void
 add_credentials(EbCli *cli, EbConfigSection *settings)
 {
-    const char *file = eb_cli_get_config_file(cli);
+    const char *named = eb_cli_get_config_file(cli);
+    /* What is run stands in another directory. */
+    g_autofree char *file = named != NULL ? g_canonicalize_filename(named, NULL) : NULL;
     const char *const with_config[] = {"/proc/self/exe", "--config", file, "--json", "creds", "list", NULL};
     const char *const plain[] = {"/proc/self/exe", "--json", "creds", "list", NULL};
     g_autoptr(EbHost) host = eb_host_new_real();

@@ -301,6 +301,9 @@ static void
 test_doctor(Fixture *f, gconstpointer data)
 {
     run(f, NULL, "doctor --check E-30", 0, "model-key is in plain text in ");
+    /* A configuration that is named as people type it is found by the program that the doctor runs, too. */
+    g_assert_cmpint(chdir(f->dir), ==, 0);
+    run(f, NULL, "--config eb.toml doctor --check E-30", 0, "model-key is in plain text in ");
     run(f, NULL, "creds seal", 0, NULL);
     run(f, NULL, "doctor --check E-30", 0, "model-key is encrypted in ");
     run(f, NULL, "doctor --check E-85", 0, "of 2 in the stores 0 end");
