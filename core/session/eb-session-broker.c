@@ -82,8 +82,8 @@ find_provider(EbSession *self, const char *name)
     return NULL;
 }
 
-static void
-tell_operators(EbSession *self, const char *text)
+void
+eb_session_tell_operators(EbSession *self, const char *text)
 {
     EbRedactSet *secrets = eb_session_get_secrets(self);
     g_autofree char *masked = eb_redact_set_mask(secrets, text, -1);
@@ -122,7 +122,7 @@ on_provider_error(GObject *broker, const char *name, guint status, const char *w
         text = g_strdup_printf("the model provider %s answers %u: %s", provider->name, status, shown);
     eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, text, "EB_SESSION", self->record->id, NULL);
     if (status == 401 || status == 403)
-        tell_operators(self, text);
+        eb_session_tell_operators(self, text);
     else
         eb_session_notice(self, text);
     g_signal_emit_by_name(self, "provider-failed", text);
@@ -141,7 +141,7 @@ on_call_refused(GObject *broker, const char *why, gpointer user_data)
                         "a library of this host was updated to one that errand-box does not know: look "
                         "at what the agent did and at what was updated; !stop ends the session",
                         self->record->id, why);
-    tell_operators(self, text);
+    eb_session_tell_operators(self, text);
 }
 
 static void

@@ -58,10 +58,10 @@ tell(gpointer user_data)
     eb_log_event(G_LOG_LEVEL_WARNING, G_LOG_DOMAIN, error->message, "EB_SESSION", self->record->id, "EB_REASON",
                  "session.canary", NULL);
     write_row(self);
+    /* Before it ends: who is to be told is asked of a session that lives. */
+    eb_session_tell_operators(self, error->message);
     if (config->canary_ends)
         eb_session_end(self, EB_SESSION_END_STOPPED, error);
-    else
-        eb_session_notice(self, error->message);
     g_signal_emit_by_name(self, "changed");
     return G_SOURCE_REMOVE;
 }

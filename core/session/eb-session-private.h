@@ -131,6 +131,8 @@ void eb_session_end_span(EbSession *self);
 /* eb-session-broker.c */
 /** eb_session_attach_broker: from when there is one: what is refused while the agent starts is told as well. */
 void eb_session_attach_broker(EbSession *self, EbGuest *guest);
+/** eb_session_tell_operators: an error in its thread that mentions the operators whom the policy names. */
+void eb_session_tell_operators(EbSession *self, const char *text);
 /** eb_session_tell_degraded: what this host lacks of the broker's own sandbox. */
 void eb_session_tell_degraded(EbSession *self);
 void eb_session_clear_alarms(EbSession *self);

@@ -43,9 +43,12 @@ def together(*jobs):
 class Chat:
     """A service on a stand-in of Discord."""
 
-    def __init__(self, world, operators=(), **session):
-        self.world = world
-        self.discord = standin.Standin(str(harness.BUILD / "tests/lib/discord-standin/discord-standin"), world.chat_token)
+    def __init__(self, world, operators=(), more="", verbose="-vv", **session):
+        self.world, self.verbose = world, verbose
+        # All that it ever gets from the service.
+        self.record = os.path.join(world.dir, f"discord-{time.monotonic_ns()}.record")
+        self.discord = standin.Standin(str(harness.BUILD / "tests/lib/discord-standin/discord-standin"), world.chat_token,
+                                       record=self.record)
         self.log = open(os.path.join(world.dir, f"serve-{time.monotonic_ns()}.log"), "w+", encoding="utf-8")
         self.process = None
         session.setdefault("agent", "claude-agent-acp")
@@ -53,12 +56,12 @@ class Chat:
         world.write_config(extra="\n".join([
             "[plugin.chat-discord]", 'token = "cred:chat-token"', f'channel_id = "{CHANNEL}"',
             f'allowed_user_ids = ["{ALICE}", "{BOB}"]', f"operator_user_ids = {list(operators)}".replace("'", '"'),
-            "[limits]", "max_live_sessions = 16", "max_concurrent_turns = 16"]), **session)
+            "[limits]", "max_live_sessions = 16", "max_concurrent_turns = 16", more]), **session)
 
     def start(self):
         before = self.discord.call("stats")
         env = dict(self.world.env, ERRAND_DISCORD_MOCK_URL=self.discord.where["url"])
-        self.process = subprocess.Popen([harness.EB, "-vv", "--config", self.world.config, "serve"], env=env, text=True,
+        self.process = subprocess.Popen([harness.EB, self.verbose, "--config", self.world.config, "serve"], env=env, text=True,
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
         came_by = before["ready"] + before["resumed"]
         up = harness.wait_until(lambda: self.process.poll() is not None or self.logins() > came_by, 60)

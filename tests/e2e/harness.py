@@ -21,6 +21,10 @@ EB = str(BUILD / "errand-box")
 STEP = 180
 
 
+# What an alarm says, in the log and to people, when the key that is planted in every guest shows up outside of it.
+ALARM = "planted key showed up"
+
+
 def skip_reason():
     """Why these tests cannot run here, or None."""
     if os.geteuid() != 0:
@@ -75,6 +79,8 @@ class World:
             file.write(f"ERRAND_PROVIDER_CREDENTIAL={self.model.key}\nERRAND_CHAT_TOKEN={self.chat_token}\n")
         # What a host may lack before setup; the doctor says what it lacks afterwards.
         self.gaps, self.asked, self.written = ["E-05", "E-08", "E-17"], False, {}
+        # Where an alarm belongs: logs by path, sessions by project; and what was raised in `try`.
+        self.leaks, self.raised = set(), []
         self.write_config(**session)
 
     def write_config(self, accept=None, providers=("openai", "anthropic"), extra="", service=(), **session):
@@ -85,6 +91,7 @@ class World:
         session.setdefault("agent", "opencode")
         session.setdefault("memory", "2GiB")
         session.setdefault("model", "mock-model")
+        session.setdefault("canary", True)
         lines += [f"{key} = {json.dumps(value)}" for key, value in session.items()]
         for kind in providers:
             base = self.model.url + ("/v1" if kind == "openai" else "")
@@ -152,6 +159,23 @@ class World:
                 rows += database.execute("SELECT id, state FROM session WHERE state NOT IN ('ended','idle')").fetchall()
         return rows
 
+    def alarms(self):
+        """Planted keys that showed up where no test wanted it, told once each."""
+        found, self.raised = self.raised, []
+        for path in pathlib.Path(self.dir).glob("*.log"):
+            if str(path) not in self.leaks and ALARM in path.read_text(encoding="utf-8", errors="replace"):
+                found.append(f"{path.name}: {ALARM}")
+                self.leaks.add(str(path))
+        for path in (root / "state.db" for root in self.roots() if (root / "state.db").exists()):
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+                rows = database.execute("SELECT DISTINCT s.project FROM egress e JOIN session s ON s.id = e.session "
+                                        "WHERE e.kind = 'canary'").fetchall()
+            for (project,) in rows:
+                if project not in self.leaks:
+                    found.append(f"the audit of a session of {project}: {ALARM}")
+                    self.leaks.add(project)
+        return found
+
     def project(self, name):
         return pathlib.Path(self.projects, name)
 
@@ -182,6 +206,11 @@ def world():
     return _world
 
 
+def alarms():
+    """Of the world of this run, if there is one."""
+    return _world.alarms() if _world is not None else []
+
+
 def close_world():
     global _world
     if _world is not None:
@@ -194,7 +223,7 @@ class Try:
     runs it."""
 
     def __init__(self, world, prompt, *args, answer=None, before_event=None, prefix=()):
-        self.events, self.answer, self.before_event = [], answer, before_event
+        self.world, self.events, self.answer, self.before_event = world, [], answer, before_event
         self.process = subprocess.Popen([*prefix, EB, "--config", world.config, "--json", "try", *args, prompt], env=world.env,
                                         text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.stderr_lines = []
@@ -223,6 +252,7 @@ class Try:
         finally:
             killer.cancel()
         self._errors.join(5)
+        self.world.raised += [line[:300] for line in [json.dumps(event) for event in self.events] + self.stderr_lines if ALARM in line]
         return self
 
     @property

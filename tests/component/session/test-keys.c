@@ -101,12 +101,12 @@ check_canary(gboolean ends)
         g_assert_cmpstr(self->end_reason, ==, "stopped");
         return;
     }
-    g_autofree char *notices = eb_fake_chat_said(self->chat, EB_CHAT_POST_NOTICE);
+    g_autofree char *notices = eb_fake_chat_said(self->chat, EB_CHAT_POST_ERROR);
     const char *first = strstr(notices, "the planted key showed up in what it said");
     g_assert_nonnull(first);
     eb_session_fixture_turn(self, NULL, "leak PRODUCTION_API_KEY", NULL);
     eb_test_drain();
-    g_autofree char *later = eb_fake_chat_said(self->chat, EB_CHAT_POST_NOTICE);
+    g_autofree char *later = eb_fake_chat_said(self->chat, EB_CHAT_POST_ERROR);
     g_assert_cmpstr(later, ==, notices); /* once */
     g_autoptr(JsonObject) status = eb_session_status(eb_session_fixture_live(self, NULL));
     g_assert_cmpstr(eb_json_get_string(status, "canary"), ==, "what it said");

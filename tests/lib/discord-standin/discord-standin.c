@@ -4,6 +4,7 @@
 
 #include "ds-control.h"
 #include "ds-gateway.h"
+#include "ds-record.h"
 #include "ds-request.h"
 #include "ds-socket.h"
 
@@ -117,9 +118,12 @@ on_request(SoupServer *server, SoupServerMessage *message, const char *path, GHa
 {
     DiscordStandin *self = user_data;
 
-    if (g_str_has_prefix(path, "/__control/"))
+    if (g_str_has_prefix(path, "/__control/")) {
         ds_control_handle(self->control, message, path);
-    else if (g_str_has_prefix(path, "/attachments/"))
+        return;
+    }
+    ds_record_request(self->world, message);
+    if (g_str_has_prefix(path, "/attachments/"))
         ds_cdn_handle(self->world, message, path, query);
     else
         ds_rest_handle(self->world, message, path, query);
@@ -174,6 +178,12 @@ discord_standin_new(const char *token, guint16 port, GError **error)
     self->api = g_strdup_printf("%s/api/v10", self->world->origin);
     self->control_url = g_strdup_printf("http://127.0.0.1:%u/__control/", control_port);
     return g_steal_pointer(&self);
+}
+
+gboolean
+discord_standin_record(DiscordStandin *self, const char *path, GError **error)
+{
+    return ds_record_open(self->world, path, error);
 }
 
 void

@@ -24,6 +24,8 @@ typedef struct _DiscordStandin DiscordStandin;
 
 /** discord_standin_new: @port: 0 = any */
 DiscordStandin *discord_standin_new(const char *token, guint16 port, GError **error);
+/** discord_standin_record: appends all that bots send from now on to the file at @path. */
+gboolean discord_standin_record(DiscordStandin *self, const char *path, GError **error);
 void discord_standin_free(DiscordStandin *self);
 /** discord_standin_get_origin: (transfer none): http://127.0.0.1:PORT */
 const char *discord_standin_get_origin(DiscordStandin *self);

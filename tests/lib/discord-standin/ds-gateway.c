@@ -2,6 +2,7 @@
 
 #include "ds-gateway.h"
 
+#include "ds-record.h"
 #include "ds-socket.h"
 
 #include <string.h>
@@ -341,6 +342,7 @@ on_message(SoupWebsocketConnection *websocket, gint type, GBytes *bytes, gpointe
     g_autoptr(JsonNode) node = NULL;
     JsonObject *payload;
 
+    ds_record_frame(self->gateway->world, text, length);
     if (self->closing || self->gateway->world->silent || !count_send(self))
         return;
     node = length <= MAX_PAYLOAD ? eb_json_parse(text, length, NULL, NULL) : NULL;

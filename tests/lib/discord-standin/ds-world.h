@@ -4,6 +4,7 @@
 #include "ds-json.h"
 
 #include <libsoup/soup.h>
+#include <stdio.h>
 
 G_BEGIN_DECLS
 
@@ -115,6 +116,7 @@ typedef struct {
 struct _DsWorld {
     char *token;
     char *origin; /* http://127.0.0.1:PORT */
+    FILE *record; /* (owned) (nullable): all that bots sent */
     guint64 last_id;
     gint64 application_flags;
     char *interactions_url; /* (nullable) */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * discord-standin --token mock-... [--port P]
+ * discord-standin --token mock-... | --token-fd N  [--port P] [--record FILE]
+ *
+ * --token-fd: the token is read from that descriptor, up to its end, and stands in no argument.
  *
  * The first line of stdout says where it is; SIGTERM or SIGINT ends it.
  */
@@ -10,6 +12,19 @@
 
 #include <glib-unix.h>
 #include <stdio.h>
+#include <unistd.h>
+
+static char *
+read_token(int fd)
+{
+    char text[200];
+    gsize length = 0;
+    gssize got;
+
+    while (length < sizeof text && (got = read(fd, text + length, sizeof text - length)) > 0)
+        length += (gsize)got;
+    return g_strndup(text, length);
+}
 
 static gboolean
 on_quit(gpointer user_data)
@@ -22,10 +37,13 @@ int
 main(int argc, char **argv)
 {
     g_autofree char *token = NULL;
-    int port = 0;
+    g_autofree char *record = NULL;
+    int port = 0, token_fd = -1;
     const GOptionEntry entries[] = {
         {"port", 0, 0, G_OPTION_ARG_INT, &port, "Listen on this port of 127.0.0.1 (default: any)", "P"},
+        {"record", 0, 0, G_OPTION_ARG_FILENAME, &record, "Append all that bots send to FILE", "FILE"},
         {"token", 0, 0, G_OPTION_ARG_STRING, &token, "The bot's token: begins with mock", "TOKEN"},
+        {"token-fd", 0, 0, G_OPTION_ARG_INT, &token_fd, "Read the token from this descriptor", "N"},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -34,8 +52,10 @@ main(int argc, char **argv)
     g_autoptr(GError) error = NULL;
 
     g_option_context_add_main_entries(context, entries, NULL);
-    if (!g_option_context_parse(context, &argc, &argv, &error) || argc > 1 || token == NULL || port < 0 ||
-        port > 65535) {
+    const gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
+    if (token == NULL && token_fd >= 0)
+        token = read_token(token_fd);
+    if (!parsed || argc > 1 || token == NULL || port < 0 || port > 65535) {
         fprintf(stderr, "discord-standin: %s\n", error != NULL ? error->message : "usage: --token mock-... [--port P]");
         return 2;
     }
@@ -44,7 +64,7 @@ main(int argc, char **argv)
         return 2;
     }
     standin = discord_standin_new(token, (guint16)port, &error);
-    if (standin == NULL) {
+    if (standin == NULL || (record != NULL && !discord_standin_record(standin, record, &error))) {
         fprintf(stderr, "discord-standin: %s\n", error->message);
         return 1;
     }

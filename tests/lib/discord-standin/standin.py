@@ -2,6 +2,7 @@
 """The stand-in of Discord from Python: the program and its control interface (README.md)."""
 
 import json
+import os
 import subprocess
 import urllib.error
 import urllib.request
@@ -14,9 +15,15 @@ class Refused(AssertionError):
 
 
 class Standin:
-    def __init__(self, program, token, port=0):
+    def __init__(self, program, token, port=0, record=None):
         self.token = token
-        self.process = subprocess.Popen([program, "--token", token, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        recording = ["--record", record] if record else []
+        read, write = os.pipe()
+        os.write(write, token.encode())
+        os.close(write)
+        self.process = subprocess.Popen([program, "--token-fd", str(read), "--port", str(port), *recording],
+                                        stdout=subprocess.PIPE, pass_fds=[read], text=True)
+        os.close(read)
         self.where = json.loads(self.process.stdout.readline())
 
     def call(self, verb, timeout=STEP, **args):
