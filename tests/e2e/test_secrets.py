@@ -96,9 +96,11 @@ class Secrets(unittest.TestCase):
         return process
 
     def own_programs(self):
-        """Every process of ours on the host: the service, its brokers, the watchdog, children of the doctor."""
-        return {pid: os.path.basename(harness.executable(pid)) for pid, _ in harness.command_lines()
-                if harness.executable(pid).startswith(f"{harness.BUILD}/errand-box")}
+        """Every process of ours in this world: the service, its brokers, the watchdog, children of the doctor."""
+        ours = [pid for pid, _ in harness.command_lines() if harness.executable(pid).startswith(f"{harness.BUILD}/errand-box")]
+        lines = dict(harness.command_lines())
+        return {pid: os.path.basename(harness.executable(pid)) for pid in ours
+                if self.world.dir in lines.get(pid, "") + lines.get(harness.parent(pid), "")}
 
     def look_at_memory(self):
         """An image of each holds no secret; the pages that are for them are there, and left out."""
