@@ -13,6 +13,7 @@ import harness
 
 # Larger files are no place for what is told or logged.
 LARGEST = 64 << 20
+PAGE = 4096
 
 
 def shapes(secret):
@@ -28,6 +29,16 @@ def shapes(secret):
         found[f"base64+{shift}"] = text
         found[f"base64url+{shift}"] = text.replace(b"+", b"-").replace(b"/", b"_")
     return found
+
+
+def used_pages(path):
+    """The file without the pages that are all zeroes: most of an image is room that was never used."""
+    empty, pages = bytes(PAGE), []
+    with open(path, "rb") as file:
+        while page := file.read(PAGE):
+            if page != empty:
+                pages.append(page)
+    return b"".join(pages)
 
 
 class Search:
@@ -102,5 +113,4 @@ class Search:
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             if done.returncode != 0 or f"Saved corefile {image}" not in done.stdout:
                 raise AssertionError(f"no image of {pid}: {done.stdout}{done.stderr}")
-            data = pathlib.Path(image).read_bytes()
-            return self.bytes(f"image of {pid} ({harness.executable(pid)})", data), len(data)
+            return self.bytes(f"image of {pid} ({harness.executable(pid)})", used_pages(image)), os.path.getsize(image)
