@@ -142,7 +142,8 @@ add_call(scmp_filter_ctx filter, const EbSandboxCall *call)
 
     switch (call->match) {
     case EB_SANDBOX_EQUAL:
-        comparison.op = SCMP_CMP_EQ;
+    case EB_SANDBOX_OTHER:
+        comparison.op = call->match == EB_SANDBOX_EQUAL ? SCMP_CMP_EQ : SCMP_CMP_NE;
         comparison.datum_a = call->value;
         return seccomp_rule_add_array(filter, action, call->number, 1, &comparison);
     case EB_SANDBOX_MASKED:

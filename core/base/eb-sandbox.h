@@ -39,6 +39,7 @@ gboolean eb_sandbox_restrict_files(const char *const *readable, GError **error);
 typedef enum {
     EB_SANDBOX_ANY = 0,
     EB_SANDBOX_EQUAL,  /* argument == value */
+    EB_SANDBOX_OTHER,  /* argument != value */
     EB_SANDBOX_MASKED, /* (argument & mask) == value */
 } EbSandboxMatch;
 

@@ -63,6 +63,10 @@ static const char *const READABLE[] = {
     {                                                                                                                  \
         SCMP_SYS(name), EB_SANDBOX_EQUAL, index, 0, wanted, 0                                                          \
     }
+#define ALLOW_OTHER(name, index, unwanted)                                                                             \
+    {                                                                                                                  \
+        SCMP_SYS(name), EB_SANDBOX_OTHER, index, 0, unwanted, 0                                                        \
+    }
 #define ALLOW_MASKED(name, index, bits, wanted)                                                                        \
     {                                                                                                                  \
         SCMP_SYS(name), EB_SANDBOX_MASKED, index, bits, wanted, 0                                                      \
@@ -114,7 +118,8 @@ static const EbSandboxCall CALLS[] = {
     ALLOW(recvmsg),
     ALLOW(recvmmsg),
     ALLOW(getsockopt),
-    ALLOW(setsockopt),
+    /* Whoever has the last descriptor of a lingering socket waits when it closes it: the service, when one is sent to it. */
+    ALLOW_OTHER(setsockopt, 2, SO_LINGER),
     ALLOW(getsockname),
     ALLOW(getpeername),
     /* waiting */

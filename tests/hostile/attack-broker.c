@@ -294,6 +294,24 @@ attack_paths(void)
     }
 }
 
+/* What other sessions with the same key have at the provider. */
+static void
+attack_lists(void)
+{
+    static const char *const LISTS[] = {"v1/files", "v1/f%69les/", "v1/messages/batches?limit=9", "v1/Files;x"};
+    const char *nonce =
+        getenv("ANTHROPIC_API_KEY") != NULL ? getenv("ANTHROPIC_API_KEY") : getenv("ANTHROPIC_AUTH_TOKEN");
+    char request[1024], name[128];
+
+    for (size_t i = 0; nonce != NULL && i < sizeof LISTS / sizeof LISTS[0]; i++) {
+        snprintf(request, sizeof request,
+                 "GET /provider/anthropic/%s HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nConnection: close\r\n\r\n",
+                 LISTS[i], nonce);
+        snprintf(name, sizeof name, "list-%s", LISTS[i]);
+        refused(name, "403", request);
+    }
+}
+
 void
 attack_broker(void)
 {
@@ -302,4 +320,5 @@ attack_broker(void)
     attack_requests();
     attack_nonces();
     attack_paths();
+    attack_lists();
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -187,6 +188,17 @@ packet_body(void)
 }
 
 static int
+linger_body(void)
+{
+    const struct linger wait = {1, 3600};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        return 1;
+    return setsockopt(fd, SOL_SOCKET, SO_LINGER, &wait, sizeof wait) == 0 ? 2 : 3;
+}
+
+static int
 unshare_body(void)
 {
     return syscall(SYS_unshare, 0x10000000) == 0 ? 1 : 2;
@@ -280,6 +292,7 @@ test_killed(void)
     } CALLS[] = {
         {"exec", exec_body, -1},
         {"packet socket", packet_body, SYS_socket},
+        {"linger", linger_body, SYS_setsockopt},
         {"unshare", unshare_body, -1},
         {"open for writing", write_body, SYS_openat},
         {"bpf", bpf_body, -1},
