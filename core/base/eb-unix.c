@@ -20,6 +20,29 @@ eb_fd_clear(int *fd)
     errno = saved;
 }
 
+static gpointer
+close_in_thread(gpointer data)
+{
+    close(GPOINTER_TO_INT(data));
+    return NULL;
+}
+
+void
+eb_fd_close_aside(int *fd)
+{
+    GThread *thread;
+
+    if (*fd < 0)
+        return;
+    thread = g_thread_try_new("eb-close", close_in_thread, GINT_TO_POINTER(*fd), NULL);
+    if (thread == NULL) {
+        eb_fd_clear(fd);
+        return;
+    }
+    g_thread_unref(thread);
+    *fd = -1;
+}
+
 int
 eb_fd_steal(int *fd)
 {

@@ -9,6 +9,11 @@ G_BEGIN_DECLS
 
 /** eb_fd_clear: closes *@fd unless it is -1, and sets it to -1; errno is kept. */
 void eb_fd_clear(int *fd);
+/**
+ * eb_fd_close_aside: the same in a thread of its own, for a socket that strangers can connect to: what they sent along is
+ * closed with it, and a descriptor of a TCP socket that lingers holds whoever closes it for as long as they said.
+ */
+void eb_fd_close_aside(int *fd);
 /** eb_fd_steal: the value of *@fd, which becomes -1. */
 int eb_fd_steal(int *fd);
 /** eb_autofd: marks a local descriptor that is closed at the end of its scope. */

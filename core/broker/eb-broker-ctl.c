@@ -117,7 +117,7 @@ ctl_fail_start(EbBrokerCtl *self, GError *error)
     ctl_drop_child(self);
     if (self->listener >= 0)
         eb_unix_unlink(self->socket_path, NULL);
-    eb_fd_clear(&self->listener);
+    eb_fd_close_aside(&self->listener);
     g_task_return_error(task, error);
 }
 
@@ -313,7 +313,7 @@ ctl_give_up(EbBrokerCtl *self)
     self->stopping = TRUE;
     ctl_end_updates(self, G_MAXUINT64, error);
     eb_unix_unlink(self->socket_path, NULL);
-    eb_fd_clear(&self->listener);
+    eb_fd_close_aside(&self->listener);
 }
 
 static gboolean
@@ -552,7 +552,7 @@ ctl_end(EbBrokerCtl *self)
     ctl_end_updates(self, G_MAXUINT64, error);
     if (self->listener >= 0)
         eb_unix_unlink(self->socket_path, NULL);
-    eb_fd_clear(&self->listener);
+    eb_fd_close_aside(&self->listener);
 }
 
 static void

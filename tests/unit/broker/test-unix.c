@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/eb-unix.h"
@@ -108,12 +110,58 @@ test_descriptors(void)
     close(ends[0]);
 }
 
+/* In a process of its own, which closes everything: a TCP socket that lingers for an hour goes along with a connection. */
+static void
+send_lingering(const char *path, const struct sockaddr_in *name)
+{
+    const struct linger hour = {1, 3600};
+    static const char filler[65536];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client = eb_unix_connect(path, NULL);
+
+    if (connect(fd, (const struct sockaddr *)name, sizeof *name) != 0)
+        _exit(1);
+    while (send(fd, filler, sizeof filler, MSG_DONTWAIT) > 0)
+        continue;
+    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof hour) != 0 ||
+        eb_unix_send(client, "x", 1, &fd, 1, NULL) != 1)
+        _exit(2);
+    _exit(0);
+}
+
+static void
+test_close_aside(void)
+{
+    g_autofree char *directory = eb_test_temp_dir("unix");
+    g_autofree char *path = g_build_filename(directory, "s", NULL);
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof name;
+    eb_autofd int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = eb_unix_listen(path, 0600, 16, NULL), status = 0;
+    pid_t child;
+
+    g_assert_cmpint(listener, >=, 0);
+    g_assert_cmpint(bind(server, (struct sockaddr *)&name, length), ==, 0);
+    g_assert_cmpint(listen(server, 1), ==, 0);
+    g_assert_cmpint(getsockname(server, (struct sockaddr *)&name, &length), ==, 0);
+    child = fork();
+    if (child == 0)
+        send_lingering(path, &name);
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+    /* It would take the hour. */
+    eb_fd_close_aside(&listener);
+    g_assert_cmpint(listener, ==, -1);
+    eb_fd_close_aside(&listener);
+    g_assert_true(eb_unix_unlink(path, NULL));
+}
+
 int
 main(int argc, char **argv)
 {
     eb_test_init(&argc, &argv);
     g_test_add_func("/base/unix/listen", test_listen);
     g_test_add_func("/base/unix/long-path", test_long_path);
+    g_test_add_func("/base/unix/close-aside", test_close_aside);
     g_test_add_func("/base/unix/descriptors", test_descriptors);
     return g_test_run();
 }
