@@ -14,7 +14,7 @@ class GuestView(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.world = harness.world()
-        cls.world.write_config(memory="1GiB", pids=256, disk="3GiB", tmp="64MiB")
+        cls.world.write_config(memory="1GiB", pids=256, disk="1GiB", tmp="64MiB")
 
     def shell(self, script, project="view"):
         """Runs a script as the agent, through a real agent's shell tool; its output comes back by the project."""
@@ -52,7 +52,7 @@ class GuestView(unittest.TestCase):
         self.assertRegex(out, "(?i)(resource temporarily unavailable|cannot fork|retry)")
 
     def test_disk_limit(self):
-        out = self.shell("fallocate -l 4G /var/tmp/big || dd if=/dev/zero of=/var/tmp/big bs=1M count=4000; echo disk=$?;"
+        out = self.shell("fallocate -l 2G /var/tmp/big || dd if=/dev/zero of=/var/tmp/big bs=1M count=2000; echo disk=$?;"
                          " rm -f /var/tmp/big; fallocate -l 128M /tmp/big; echo tmp=$?")
         self.assertRegex(out, "(?i)(quota exceeded|no space)")
         self.assertNotIn("tmp=0", out)
@@ -74,8 +74,9 @@ class GuestView(unittest.TestCase):
                           "{ [ $p = /proc/$control ] && echo environment-control || echo $p; }; done;"
                           " kill $control; rm /var/control; echo searched")
                 found["out"] = self.as_guest_root(info["name"], info["project"], script)
+                (self.world.project("search") / "enough").touch()
 
-        run = Try(self.world, "@mock shell sleep 25", "--agent", "claude-agent-acp", "--project", "search", answer=allow,
+        run = Try(self.world, "@mock shell while [ ! -e enough ]; do sleep 0.1; done", "--agent", "claude-agent-acp", "--project", "search", answer=allow,
                   before_event=search).wait()
         self.assertEqual(run.code, 0, run.describe())
         self.assertEqual(found["out"].split(), ["/var/control", "environment-control", "searched"], found)
