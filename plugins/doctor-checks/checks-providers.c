@@ -45,13 +45,17 @@ add(GString *text, const char *format, ...)
 
 /* --- where it is --- */
 
-/* Does a line of /proc/net/tcp or tcp6 say that somebody listens on @port? */
+/* May somebody listen on @port, as of /proc/net/tcp or tcp6? Of a table that cannot be read, as that of a host with so many
+ * connections that it is too long, nothing is known. */
 static gboolean
-listens(EbHost *host, const char *path, guint port)
+may_listen(EbHost *host, const char *path, guint port)
 {
-    g_autofree char *text = eb_host_read_file(host, path, NULL, NULL);
-    g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = eb_host_read_file(host, path, NULL, &error);
 
+    if (text == NULL)
+        return !g_error_matches(error, EB_ERROR, EB_ERROR_NOT_FOUND);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (guint i = 0; lines[i] != NULL; i++) {
         char address[64];
         guint found, state;
@@ -77,8 +81,8 @@ judge_host(EbHost *host, const char *url, gboolean *dead)
     if (address != NULL) {
         gboolean known = eb_host_exists(host, "/proc/net/tcp");
         port = port > 0 ? port : g_str_has_prefix(url, "https") ? 443 : 80;
-        if (!known || !g_inet_address_get_is_loopback(address) || listens(host, "/proc/net/tcp", (guint)port) ||
-            listens(host, "/proc/net/tcp6", (guint)port))
+        if (!known || !g_inet_address_get_is_loopback(address) || may_listen(host, "/proc/net/tcp", (guint)port) ||
+            may_listen(host, "/proc/net/tcp6", (guint)port))
             return NULL;
         return g_strdup_printf("nobody listens on %s port %d of this host", name, port);
     }
