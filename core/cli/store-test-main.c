@@ -8,6 +8,8 @@
 
 typedef struct {
     char *plugin_dir, *plugin, *store, *state_dir, *settings;
+    char *text; /* (nullable): of the file @settings */
+    gsize length;
     GPtrArray *registries; /* (element-type EbPluginRegistry): one for each opening, kept to the end */
     guint number;
 } StoreTest;
@@ -17,18 +19,22 @@ static EbConfigSection *
 read_section(const char *name, gpointer user_data)
 {
     StoreTest *self = user_data;
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
-    gsize length;
 
-    if (self->settings == NULL || strcmp(name, self->plugin) != 0)
-        return NULL;
-    EbConfigSection *section = NULL;
-    if (g_file_get_contents(self->settings, &text, &length, &error))
-        section = eb_toml_parse(text, length, self->settings, &error);
-    if (section == NULL)
-        g_printerr("errand-box-store-test: %s\n", error->message);
-    return section;
+    return self->text != NULL && strcmp(name, self->plugin) == 0
+               ? eb_toml_parse(self->text, self->length, self->settings, NULL)
+               : NULL;
+}
+
+/* Before anything is opened: a store without its settings would put and remove in the place where it looks by default. */
+static gboolean
+read_settings(StoreTest *self, GError **error)
+{
+    if (self->settings == NULL)
+        return TRUE;
+    if (!g_file_get_contents(self->settings, &self->text, &self->length, error))
+        return FALSE;
+    g_autoptr(EbConfigSection) section = eb_toml_parse(self->text, self->length, self->settings, error);
+    return section != NULL;
 }
 
 static EbCredentialStore *
@@ -90,6 +96,10 @@ main(int argc, char **argv)
                    error != NULL ? error->message : "needs PLUGIN-DIR, PLUGIN, STORE and --state-dir (see --help)");
         return 2;
     }
+    if (!read_settings(&self, &error)) {
+        g_printerr("errand-box-store-test: --settings: %s\n", error->message);
+        return 2;
+    }
     self.plugin_dir = g_canonicalize_filename(argv[1], NULL);
     self.plugin = argv[2];
     self.store = argv[3];
@@ -100,5 +110,6 @@ main(int argc, char **argv)
     g_free(self.plugin_dir);
     g_free(self.state_dir);
     g_free(self.settings);
+    g_free(self.text);
     return failures > 0 ? 1 : 0;
 }

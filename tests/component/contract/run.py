@@ -81,6 +81,15 @@ def main():
             check(f"what it breaks is found: {name}", cases.get(name) == (False, False))
         cases, code = run(options, work, options.plugins, "credentials", "no-such-store")
         check("a store that is not there is refused", code == 1)
+        # Without its settings a store would put and remove where an operator's own values are.
+        for name, text in (("gone.toml", None), ("broken.toml", "file = \n")):
+            file = pathlib.Path(work, name)
+            if text is not None:
+                file.write_text(text)
+            result = subprocess.run([options.program, "--state-dir", work, "--settings", str(file), options.plugins,
+                                     "credentials", "env-file"], capture_output=True, text=True, timeout=120)
+            check(f"settings that cannot be read open nothing: {name}",
+                  result.returncode == 2 and result.stdout == "" and name in result.stderr)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(f"1..{NUMBER}")
