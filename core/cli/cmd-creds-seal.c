@@ -123,7 +123,7 @@ begin(Seal *self, GPtrArray *stores, GError **error)
     if (!rekey(self, previous, error))
         return FALSE;
     if (old_key != NULL && !eb_cli_get_json(self->cli))
-        eb_cli_print(self->cli, "what is sealed is closed with the present key; %s opens it no more\n", old_key);
+        eb_cli_print(self->cli, "what is sealed opens with the present key alone\n");
     return TRUE;
 }
 

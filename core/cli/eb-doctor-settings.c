@@ -81,7 +81,8 @@ eb_doctor_settings(EbConfig *config, EbPaths *paths, const GError *problem)
     }
     for (guint i = 0; providers != NULL && i < providers->len; i++) {
         const EbProviderConfig *provider = providers->pdata[i];
-        if (provider->key_name != NULL)
+        if (provider->key_name != NULL &&
+            !g_ptr_array_find_with_equal_func(needed, provider->key_name, g_str_equal, NULL))
             g_ptr_array_add(needed, provider->key_name);
     }
     eb_config_section_set(settings, "credentials.needed",

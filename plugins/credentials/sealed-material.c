@@ -3,6 +3,7 @@
 
 #include <sodium.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NEW_KEY_BYTES 32
 /* A supervisor hands files over that their group may read by an access list of ours alone. */
@@ -107,6 +108,16 @@ sealed_material_find(const SealedSources *sources, GError **error)
     return NULL;
 }
 
+/* /etc/errand-box is made by `setup --env` alone. What goes wrong here shows when the key is written. */
+static void
+make_own_dir(const char *path)
+{
+    g_autofree char *dir = g_path_get_dirname(path);
+
+    if (mkdir(dir, 0755) == 0)
+        chmod(dir, 0755); /* whatever the umask */
+}
+
 gboolean
 sealed_material_make(const SealedSources *sources, GError **error)
 {
@@ -130,6 +141,9 @@ sealed_material_make(const SealedSources *sources, GError **error)
     sodium_bin2hex(text, sizeof text, raw, sizeof raw);
     text[NEW_KEY_BYTES * 2] = '\n';
     const char *path = sources->key_file != NULL ? sources->key_file : sources->own_key_file;
+    if (sources->key_file == NULL)
+        make_own_dir(path);
+    g_clear_error(&local);
     gboolean made =
         creds_file_create(path, text, NEW_KEY_BYTES * 2 + 1, creds_owner_of_account(sources->account), &local) ||
         g_error_matches(local, EB_ERROR, EB_ERROR_EXISTS);

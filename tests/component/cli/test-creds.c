@@ -129,7 +129,7 @@ test_new_key(Fixture *f, gconstpointer data)
     /* Where the key only is not there just now, a new one would be in its place. */
     run(f, NULL, "creds seal", 2, "is not there (put it back");
     g_assert_false(g_file_test(f->key, G_FILE_TEST_EXISTS));
-    run(f, NULL, line, 0, "closed with the present key");
+    run(f, NULL, line, 0, "opens with the present key alone");
     run(f, NULL, "creds list", 0, "model-key");
     g_autofree char *before = contents(old);
     g_autofree char *after = contents(f->key);

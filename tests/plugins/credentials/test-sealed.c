@@ -329,6 +329,31 @@ test_wrong_passphrase(Fixture *f, gconstpointer data)
     assert_refused(f, EB_ERROR_DENIED, "sealed.no-key");
 }
 
+/* The directory of the key is made with it, and what cannot be made is said. */
+static void
+test_key_directory(Fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    g_free(f->sources.own_key_file);
+    f->sources.own_key_file = g_build_filename(f->dir, "etc", "seal.key", NULL);
+    g_autofree char *dir = g_path_get_dirname(f->sources.own_key_file);
+    renew(f);
+    mode_t old = umask(077);
+    g_assert_true(rekey(f, NULL, &error));
+    umask(old);
+    g_assert_no_error(error);
+    g_assert_cmpint(stat(dir, &info), ==, 0);
+    g_assert_cmpuint(info.st_mode & 07777, ==, 0755);
+    g_free(f->sources.own_key_file);
+    f->sources.own_key_file = g_build_filename(f->dir, "not", "there", "seal.key", NULL);
+    renew(f);
+    g_assert_false(rekey(f, NULL, &error));
+    g_assert_nonnull(strstr(error->message, f->sources.own_key_file));
+    g_assert_nonnull(strstr(error->message, "No such file"));
+}
+
 static void
 test_key_files(Fixture *f, gconstpointer data)
 {
@@ -485,6 +510,7 @@ main(int argc, char **argv)
     ADD("key-files", test_key_files);
     ADD("handed-key", test_handed_key);
     ADD("exposed", test_exposed);
+    ADD("key-directory", test_key_directory);
     ADD("full", test_full);
     ADD("two-writers", test_two_writers);
     ADD("watched", test_watched);
