@@ -237,6 +237,10 @@ host(EbCli *cli, EbConfig *config, const char *verb, const char *id, const char 
         return eb_cli_fail(cli, what, error);
     if (eb_cli_get_json(cli))
         eb_cli_print_json(cli, g_steal_pointer(&node));
+    else if (strcmp(verb, "allow") == 0)
+        eb_cli_print(cli, "%s may reach %s until it is removed or this is taken back\n", id, name);
+    else
+        eb_cli_print(cli, "%s: taken back for %s; what the configuration allows stays allowed\n", name, id);
     return EB_EXIT_OK;
 }
 

@@ -237,9 +237,11 @@ creds_file_lock(const char *path, GCancellable *cancellable, GError **error)
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0) {
-        gboolean absent = errno == ENOENT || errno == ENOTDIR;
-        eb_set_error(error, absent ? EB_ERROR_NOT_FOUND : EB_ERROR_DENIED,
-                     absent ? "credentials.absent" : "credentials.unreadable", "%s: %s", dir, g_strerror(errno));
+        if (errno == ENOENT || errno == ENOTDIR)
+            eb_set_error(error, EB_ERROR_NOT_FOUND, "credentials.absent",
+                         "there is no directory %s: make it, or have it made (errand-box setup)", dir);
+        else
+            eb_set_error(error, EB_ERROR_DENIED, "credentials.unreadable", "%s: %s", dir, g_strerror(errno));
         return -1;
     }
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -145,11 +145,15 @@ sealed_material_make(const SealedSources *sources, GError **error)
         make_own_dir(path);
     g_clear_error(&local);
     gboolean made =
-        creds_file_create(path, text, NEW_KEY_BYTES * 2 + 1, creds_owner_of_account(sources->account), &local) ||
-        g_error_matches(local, EB_ERROR, EB_ERROR_EXISTS);
+        creds_file_create(path, text, NEW_KEY_BYTES * 2 + 1, creds_owner_of_account(sources->account), &local);
     sodium_memzero(raw, sizeof raw);
     sodium_memzero(text, sizeof text);
-    if (made)
+    if (made) {
+        g_autofree char *said =
+            g_strdup_printf("the key of sealed credentials was made, %s: keep a copy where no backup of them is", path);
+        eb_log_event(G_LOG_LEVEL_MESSAGE, G_LOG_DOMAIN, said, NULL);
+    }
+    if (made || g_error_matches(local, EB_ERROR, EB_ERROR_EXISTS)) /* another command was faster */
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&local));
     return FALSE;

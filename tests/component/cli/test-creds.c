@@ -88,6 +88,8 @@ test_seal(Fixture *f, gconstpointer data)
 
     assert_run(&seal, 0, "model-key: moved from env-file");
     g_assert_nonnull(strstr(seal.out, "snapshots"));
+    g_assert_nonnull(strstr(seal.err, "was made, "));
+    g_assert_nonnull(strstr(seal.err, "keep a copy"));
     g_autofree char *plain = contents(f->env_file);
     g_assert_cmpstr(plain, ==, "# mine\n");
     g_assert_true(g_file_test(f->sealed, G_FILE_TEST_EXISTS));
@@ -190,6 +192,11 @@ test_stores(Fixture *f, gconstpointer data)
     run(f, "hunter", "creds set chat-token --store systemd", 2, "store systemd holds cannot be changed by this");
     run(f, NULL, "creds list --expires 30d", 2, "creds list has no --expires");
     run(f, NULL, "creds remove chat-token --replace", 2, "creds remove has no --replace");
+
+    g_autofree char *state = g_path_get_dirname(f->sealed), *aside = g_strconcat(state, ".aside", NULL);
+    g_assert_cmpint(rename(state, aside), ==, 0);
+    run(f, "hunter", "creds set chat-token --store sealed", 2, "have it made (errand-box setup)");
+    g_assert_cmpint(rename(aside, state), ==, 0);
     run(f, "hunter", "creds set ERRAND_CHAT_TOKEN --store env-file", 2, "the name is chat-token");
     run(f, "hunter", "creds set Chat_Token --store env-file", 2, "a name is lower-case letters");
     g_autofree char *config = contents(f->config);
