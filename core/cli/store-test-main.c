@@ -74,10 +74,21 @@ report(const char *name, const char *problem, const char *skipped, gpointer user
         g_print("# %s\n", problem);
 }
 
+static void
+store_test_clear(StoreTest *self)
+{
+    g_clear_pointer(&self->registries, g_ptr_array_unref);
+    g_clear_pointer(&self->plugin_dir, g_free);
+    g_clear_pointer(&self->state_dir, g_free);
+    g_clear_pointer(&self->settings, g_free);
+    g_clear_pointer(&self->text, g_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StoreTest, store_test_clear)
+
 int
 main(int argc, char **argv)
 {
-    StoreTest self = {0};
+    g_auto(StoreTest) self = {0};
     GOptionEntry options[] = {
         {"state-dir", 0, 0, G_OPTION_ARG_FILENAME, &self.state_dir, "what the plugin is told to be the state directory",
          "DIR"},
@@ -105,11 +116,5 @@ main(int argc, char **argv)
     self.store = argv[3];
     self.registries = g_ptr_array_new_with_free_func(g_object_unref);
     g_print("1..%u\n", eb_store_contract_count());
-    guint failures = eb_store_contract_run(open_store, report, &self);
-    g_ptr_array_unref(self.registries);
-    g_free(self.plugin_dir);
-    g_free(self.state_dir);
-    g_free(self.settings);
-    g_free(self.text);
-    return failures > 0 ? 1 : 0;
+    return eb_store_contract_run(open_store, report, &self) > 0 ? 1 : 0;
 }

@@ -278,12 +278,15 @@ test_flood(void)
         eb_usage_store_hold_async(service.store, row, eb_test_result_ready, &other);
         eb_usage_store_finish(service.store, eb_test_result_wait(&other), &error);
         g_assert_no_error(error);
-        /* Its own turn comes when all of that is written down. */
-        request.thread = g_thread_new("request", run_request, &request);
-        eb_test_run_until(is_zero, &left);
-        g_thread_join(request.thread);
-        g_assert_cmpuint(eb_test_status_of(request.answer), ==, 200);
-        g_free(request.answer);
+        /* Its own turn comes when all of that is written down, and no request waits for that longer than it may. */
+        for (guint status = 503; status == 503; left = 1) {
+            request.thread = g_thread_new("request", run_request, &request);
+            eb_test_run_until(is_zero, &left);
+            g_thread_join(request.thread);
+            status = eb_test_status_of(request.answer);
+            g_assert_true(status == 200 || status == 503);
+            g_free(request.answer);
+        }
         eb_test_run_until(nothing_held, &service);
         g_assert_cmpint(number(&service, "day", "tokens"), ==, FLOOD * EACH_USED + 42);
         g_assert_cmpuint(rows_of_usage(&service), <=, EB_BUDGET_MAX_MODELS + 1);
@@ -292,6 +295,7 @@ test_flood(void)
     service_open(&service, "[budget]\nday_tokens = 2000000\nreserve_tokens = 1000\n");
     g_assert_cmpint(number(&service, "day", "tokens"), ==, FLOOD * EACH_USED + 42);
     service_close(&service);
+    g_free(service.dir);
 }
 
 static EbTestBroker *
