@@ -83,7 +83,6 @@ test_growth(void)
 static void
 test_edges(void)
 {
-    volatile gsize half = G_MAXSIZE / 2;
     char *block = NULL;
 
     block = g_realloc_n(block, 10, 10);
@@ -92,9 +91,13 @@ test_edges(void)
     g_assert_cmpint(block[99], ==, 1);
     g_free(g_realloc(block, 0));
     free(NULL);
+#ifndef __SANITIZE_ADDRESS__ /* which has an allocator of its own, that ends the program for this */
+    volatile gsize half = G_MAXSIZE / 2;
+
     errno = 0;
     g_assert_null(reallocarray(NULL, half, 4));
     g_assert_cmpint(errno, ==, ENOMEM);
+#endif
 }
 
 int

@@ -101,7 +101,8 @@ test_key_id(void)
 
     g_assert_true(eb_minisign_key_parse(key_text, &key, &error));
     g_autofree char *id = eb_minisign_key_id(key.id);
-    g_assert_nonnull(strstr(file, id)); /* minisign puts it into the comment */
+    /* minisign puts it into the comment, without zeros in front. */
+    g_assert_nonnull(strstr(file, id + strspn(id, "0")));
 }
 
 static void
