@@ -302,6 +302,27 @@ eb_session_fixture_wait_ended(EbSessionFixture *self, guint sessions)
     eb_test_run_until(wait_over, &wait);
 }
 
+typedef struct {
+    EbSessionFixture *fixture;
+    EbChatPostKind kind;
+    const char *text;
+} Said;
+
+static gboolean
+is_said(gpointer user_data)
+{
+    Said *said = user_data;
+    g_autofree char *text = eb_fake_chat_said(said->fixture->chat, said->kind);
+    return strstr(text, said->text) != NULL;
+}
+
+void
+eb_session_fixture_wait_said(EbSessionFixture *self, EbChatPostKind kind, const char *text)
+{
+    Said said = {self, kind, text};
+    eb_test_run_until(is_said, &said);
+}
+
 void
 eb_session_fixture_turn(EbSessionFixture *self, const char *thread, const char *text, const char *extra)
 {

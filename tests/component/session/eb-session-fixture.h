@@ -43,6 +43,8 @@ void eb_session_fixture_free(EbSessionFixture *self);
 void eb_session_fixture_turn(EbSessionFixture *self, const char *thread, const char *text, const char *extra);
 void eb_session_fixture_wait_turns(EbSessionFixture *self, guint turns);
 void eb_session_fixture_wait_ended(EbSessionFixture *self, guint sessions);
+/** eb_session_fixture_wait_said: waits until the posts of @kind, which come to the chat one after the other, have @text. */
+void eb_session_fixture_wait_said(EbSessionFixture *self, EbChatPostKind kind, const char *text);
 /** eb_session_fixture_outcomes: (transfer full): "waiting working done": of @message ("message-1") */
 char *eb_session_fixture_outcomes(EbSessionFixture *self, const char *message);
 /** eb_session_fixture_live: (transfer none): the live session of @thread. */

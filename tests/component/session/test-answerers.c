@@ -101,8 +101,7 @@ test_answer_to_another_question(void)
     gint64 before_ms = g_get_real_time() / 1000 - 2000;
     g_assert_cmpint(eb_session_answer(session, "author-1", "1", before_ms), ==, EB_SESSION_ANSWER_UNCLEAR);
     g_assert_cmpuint(eb_fake_chat_open_asks(f->chat), ==, 1);
-    g_autofree char *said = eb_fake_chat_said(f->chat, EB_CHAT_POST_NOTICE);
-    g_assert_nonnull(strstr(said, "was said before this question was there"));
+    eb_session_fixture_wait_said(f, EB_CHAT_POST_NOTICE, "was said before this question was there");
     /* What is no answer is what it always was. */
     g_assert_cmpint(eb_session_answer(session, "author-1", "say it", before_ms), ==, EB_SESSION_ANSWER_NONE);
     g_assert_cmpint(eb_session_answer(session, "author-1", "2", g_get_real_time() / 1000), ==, EB_SESSION_ANSWER_TAKEN);

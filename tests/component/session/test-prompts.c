@@ -15,24 +15,10 @@ assert_outcomes(EbSessionFixture *f, const char *message, const char *expected)
     g_assert_cmpstr(outcomes, ==, expected);
 }
 
-typedef struct {
-    EbSessionFixture *f;
-    const char *text;
-} Said;
-
-static gboolean
-is_said(gpointer user_data)
-{
-    Said *said = user_data;
-    g_autofree char *text = eb_fake_chat_said(said->f->chat, EB_CHAT_POST_TEXT);
-    return strstr(text, said->text) != NULL;
-}
-
 static void
 wait_said(EbSessionFixture *f, const char *text)
 {
-    Said said = {f, text};
-    eb_test_run_until(is_said, &said);
+    eb_session_fixture_wait_said(f, EB_CHAT_POST_TEXT, text);
 }
 
 static void

@@ -32,19 +32,10 @@ wait_asks(EbSessionFixture *f, guint count)
     eb_test_run_until(is_asking, &wanted);
 }
 
-static gboolean
-is_said(gpointer user_data)
-{
-    Wanted *wanted = user_data;
-    g_autofree char *text = eb_fake_chat_said(wanted->f->chat, EB_CHAT_POST_TEXT);
-    return strstr(text, wanted->text) != NULL;
-}
-
 static void
 wait_said(EbSessionFixture *f, const char *text)
 {
-    Wanted wanted = {f, text, 0};
-    eb_test_run_until(is_said, &wanted);
+    eb_session_fixture_wait_said(f, EB_CHAT_POST_TEXT, text);
 }
 
 static gboolean
