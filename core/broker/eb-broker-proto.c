@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/eb-shown.h"
+
 /* magic, version, type, then length of the whole message; a field is tag and length before its bytes. */
 #define MAGIC 0xeb
 #define VERSION 1
@@ -72,21 +74,6 @@ eb_broker_msg_bytes(const EbBrokerMsg *msg, EbBrokerTag tag, gsize *length)
     return NULL;
 }
 
-/* What a terminal or a chat would act on, or show in another order than it is in. */
-static gboolean
-is_shown(gunichar c)
-{
-    switch (g_unichar_type(c)) {
-    case G_UNICODE_CONTROL:
-    case G_UNICODE_FORMAT:
-    case G_UNICODE_LINE_SEPARATOR:
-    case G_UNICODE_PARAGRAPH_SEPARATOR:
-        return FALSE;
-    default:
-        return TRUE;
-    }
-}
-
 char *
 eb_broker_msg_string(const EbBrokerMsg *msg, EbBrokerTag tag)
 {
@@ -96,7 +83,7 @@ eb_broker_msg_string(const EbBrokerMsg *msg, EbBrokerTag tag)
     if (bytes == NULL || length > EB_BROKER_TEXT_MAX || !g_utf8_validate(bytes, (gssize)length, NULL))
         return NULL;
     for (const char *at = bytes; at < bytes + length; at = g_utf8_next_char(at)) {
-        if (!is_shown(g_utf8_get_char(at)))
+        if (!eb_is_shown(g_utf8_get_char(at)))
             return NULL;
     }
     return g_strndup(bytes, length);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/eb-shown.h"
 #include "errand-box-plugin.h"
 
 char *
@@ -21,20 +22,6 @@ eb_terminal_text_clean(const char *text)
     return g_string_free(g_steal_pointer(&clean), FALSE);
 }
 
-static gboolean
-is_shown(gunichar c)
-{
-    switch (g_unichar_type(c)) {
-    case G_UNICODE_CONTROL:
-    case G_UNICODE_FORMAT:
-    case G_UNICODE_LINE_SEPARATOR:
-    case G_UNICODE_PARAGRAPH_SEPARATOR:
-        return FALSE;
-    default:
-        return TRUE;
-    }
-}
-
 char *
 eb_terminal_text_json(const char *json)
 {
@@ -43,7 +30,7 @@ eb_terminal_text_json(const char *json)
     for (const char *at = json; *at != '\0'; at = g_utf8_next_char(at)) {
         gunichar c = g_utf8_get_char(at);
         /* Below DEL a well-formed document has newlines between its parts alone. */
-        if (c < 0x7f || is_shown(c)) {
+        if (c < 0x7f || eb_is_shown(c)) {
             g_string_append_len(clean, at, g_utf8_next_char(at) - at);
         } else if (c <= 0xffff) {
             g_string_append_printf(clean, "\\u%04x", c);
