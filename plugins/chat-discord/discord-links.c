@@ -223,7 +223,8 @@ discord_link_targets_read(DiscordLinkTargets *self, const char *line, gsize leng
     if (end == 0 || !has_scheme(target))
         return;
     end = skip_space(line, length, end);
-    if (end < length && (line[end] == '(' || read_title(line, length, end, NULL) == 0))
+    /* A title may go on behind the line, and writing out a link there may bring its end into this one. */
+    if (end < length && line[end] != '"' && line[end] != '\'')
         return;
     label = fold_label(line + at + 1, close - at - 1);
     /* Labels that may be written out in another way than they were read are left alone. */

@@ -332,6 +332,16 @@ test_random(void)
                                         "#",
                                         "\xcc\x81"};
 
+    /* Found by what follows: the title of a definition ends on its line only once a link in it is written out. */
+    static const char *const found[] = {
+        "[r]: u://v#~~~ \"[r][r]```[r][r]: u://vhttp://y[r](http://y~~~\n\n\n\n)#\"\314\201#!`",
+        "[r]: u://v#~~~ \"[r](http://y<@1>\342\200\215```(\\\n)\"#[r][r]\342\200\215!]\342\200\215\314\201\\"};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(found); i++) {
+        g_autofree char *first = discord_text_prepare(found[i]);
+        g_autofree char *again = discord_text_prepare(first);
+        g_assert_cmpstr(again, ==, first);
+    }
     for (guint round = 0; round < 200000; round++) {
         g_autoptr(GString) text = g_string_new(NULL);
         g_autofree char *once = NULL;
